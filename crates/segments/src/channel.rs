@@ -1,4 +1,4 @@
-//! One thread's way to the medium.
+//! Non-blocking access to the medium, for one thread.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -8,22 +8,22 @@ use block::{Frame, FrameMut};
 use format::Place;
 use sys::{Completion, Persist};
 
-/// One thread's requests, and their completions. Must stay on the thread that made it.
+/// One thread's requests, and their completions. It must stay on the thread that created it.
 ///
-/// What was queued is started by [`Channel::submit`], and what has ended is collected by
-/// [`Channel::complete`], in any order. Neither waits. The thread sleeps in a poller, which hears
-/// of what has ended ([`Channel::poll_fds`]); one without a poller sleeps in [`Channel::wait`].
+/// [`Channel::submit`] starts what was queued, and [`Channel::complete`] collects completions, in
+/// any order. Neither blocks. The thread sleeps in a poller that watches [`Channel::poll_fds`]; a
+/// thread without a poller sleeps in [`Channel::wait`].
 ///
-/// Places are as those of [`crate::Segments`]: whole blocks, inside of a segment.
+/// Places are those of [`crate::Segments`]: whole blocks within a segment.
 pub trait Channel {
     /// Queues a read of `frames` from `place` on.
     ///
     /// # Errors
-    /// If the medium has no such place (any more); the frames are dropped then.
+    /// If the medium has no such place (any more); the frames are then dropped.
     fn read(&mut self, user_data: u64, place: Place, frames: Vec<FrameMut>) -> io::Result<()>;
 
-    /// Queues an append of `frames` (perhaps none, then `place` says nothing) at `place`, which
-    /// ends when what `persist` says is on the medium.
+    /// Queues an append of `frames` (if there are none, `place` is ignored) at `place`. It
+    /// completes when what `persist` requests is durable.
     ///
     /// # Errors
     /// If the medium has no such place (any more).
@@ -35,10 +35,10 @@ pub trait Channel {
         persist: Persist,
     ) -> io::Result<()>;
 
-    /// Whether so many frames from `place` on are there.
+    /// Checks that `frame_count` frames from `place` on exist.
     ///
     /// # Errors
-    /// If they are not.
+    /// If they don't.
     fn check(&self, place: Place, frame_count: usize) -> io::Result<()>;
 
     /// Starts what was queued.
@@ -47,37 +47,38 @@ pub trait Channel {
     /// If the kernel refuses the call itself; what was queued stays queued.
     fn submit(&mut self) -> io::Result<()>;
 
-    /// Adds to `out` what has ended. Costs no system call while nothing has.
+    /// Adds completions to `out`. Costs no system call if there are none.
     ///
     /// # Errors
     /// If the kernel refuses the call itself.
     fn complete(&mut self, out: &mut Vec<Completion>) -> io::Result<()>;
 
-    /// Waits until something that was submitted has ended, or is to be gone on with; returns at
-    /// once where nothing is under way. For who may wait, such as recovery.
+    /// Waits until a submitted request completes or can continue; returns at once if none is in
+    /// flight. For callers that may block, such as recovery.
     ///
     /// # Errors
-    /// If the kernel refuses the call itself, or nobody can wait for this medium.
+    /// If the kernel refuses the call itself, or the medium does not support waiting.
     fn wait(&mut self) -> io::Result<()> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "its requests end when others say so"))
     }
 
-    /// The descriptors that signal (edge-triggered) that something has ended, or is to be gone on
-    /// with.
+    /// Returns the descriptors that signal (edge-triggered) that a request has completed or can
+    /// continue.
     fn poll_fds(&self) -> Vec<RawFd>;
 
-    /// When to call [`Channel::complete`] although no descriptor has signalled.
+    /// Returns when to call [`Channel::complete`] even if no descriptor has signalled.
     fn next_retry(&self) -> Option<Duration>;
 
-    /// Whether requests have ended without a signal of a descriptor.
+    /// Returns whether requests have completed without a signal of a descriptor.
     fn has_ended(&self) -> bool;
 
-    /// How many requests were queued and are not collected yet.
+    /// Returns how many requests were queued and not yet collected.
     fn in_flight(&self) -> usize;
 
-    /// From here on a write that the medium refuses has failed, of all channels: the owner stops.
+    /// Ends retries on all channels, because the owner is stopping: from here on a refused write
+    /// fails.
     fn end_retries(&self);
 
-    /// What an administrator should know about it, one sentence each; mostly nothing.
+    /// Returns messages for the administrator, one sentence each; usually none.
     fn notices(&self) -> Vec<String>;
 }

@@ -1,4 +1,4 @@
-//! The devices of a pool, as those who look after them see them.
+//! The devices of a pool, as administration and maintenance see them.
 
 use std::io;
 
@@ -6,23 +6,23 @@ use format::DeviceId;
 use format::label::MemberState;
 use sys::DiskSnapshot;
 
-/// What a device does in its pool.
+/// The state of a device in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceState {
-    /// It has all that it should have of the pool.
+    /// It has everything that it should have.
     In,
-    /// It gets all that is written, and what it does not have yet is copied to it.
+    /// It receives all writes, and the data that it lacks is being copied to it.
     CatchingUp,
-    /// It has failed: nothing is asked of it before it is taken back.
+    /// It failed, and is not used until it is taken back.
     Out,
-    /// An administrator has taken it out: nothing is asked of it before it is taken back.
+    /// An administrator took it out; it is not used until it is taken back.
     Kept,
-    /// It was not there when the pool was opened.
+    /// It was not present when the pool was opened.
     Missing,
 }
 
 impl DeviceState {
-    /// How labels name it.
+    /// Returns the state as labels record it.
     pub fn of_member(self) -> MemberState {
         match self {
             Self::In => MemberState::In,
@@ -32,39 +32,39 @@ impl DeviceState {
     }
 }
 
-/// Who lacks something that others have.
+/// A target that lacks data that other devices have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lacking {
-    /// A device that catches up, by its number.
+    /// A device that is catching up, by its number.
     Device(u16),
-    /// The parts that columns are being moved to.
+    /// The parts to which columns are being moved.
     Parts,
 }
 
-/// What was rebuilt of some rows.
+/// The result of rebuilding some rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rebuilt {
-    /// All that should be there.
+    /// Everything was rebuilt.
     All,
-    /// The same, but the others don't agree: one of them holds something else than was written, so
-    /// that what was made of it may be wrong.
+    /// Everything was rebuilt, but the sources disagree: one of them is not what was written, so
+    /// what was rebuilt from it may be wrong.
     Doubtful,
-    /// Nothing, as too few of the others can be read.
+    /// Nothing was rebuilt, because too few sources can be read.
     Nothing,
 }
 
-/// Segments that should be laid on other devices than they are, or on more of them.
+/// Segments that should be moved to other devices, or to more of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToLayAnew {
-    /// Some of their columns are on devices that are lost, or leave, and no other one has a free
-    /// part for these: those that lack most come first.
+    /// Segments with columns on devices that are lost or leaving, for which no other device has a
+    /// free part. Those that lack most come first.
     pub lacking: Vec<u32>,
-    /// They are narrower than they could be on the devices that there are now.
+    /// Segments that are narrower than they could be on the current devices.
     pub narrow: Vec<u32>,
 }
 
 impl ToLayAnew {
-    /// Whether all segments are as they should be.
+    /// Returns whether no segment needs another layout.
     pub fn is_empty(&self) -> bool {
         self.lacking.is_empty() && self.narrow.is_empty()
     }
@@ -75,99 +75,99 @@ impl ToLayAnew {
 pub struct DeviceStatus {
     /// Its number in the pool.
     pub number: u16,
-    /// Which it is, for ever.
+    /// Its permanent identity.
     pub id: DeviceId,
-    /// Where it was opened, such as a path; empty if it is missing.
+    /// What it was opened as, such as a path; empty if it is missing.
     pub name: String,
-    /// What it does.
+    /// Its state.
     pub state: DeviceState,
-    /// Why it is out, if it is, in one sentence.
+    /// Why it is out, in one sentence; `None` if it is not.
     pub why_out: Option<String>,
-    /// How long it is, in bytes; 0 if it is missing.
+    /// Its size in bytes; 0 if it is missing.
     pub len_bytes: u64,
     /// Reads that failed, since the pool was opened.
     pub read_errors: u64,
     /// Writes and flushes that failed, since the pool was opened.
     pub write_errors: u64,
-    /// Places that had something else than what was written, and were written anew.
+    /// Locations whose content was not what was written, and was rewritten.
     pub mended: u64,
-    /// How often a write or a flush was retried that it had refused.
+    /// How often a refused write or flush was retried.
     pub retries: u64,
-    /// In a pool with a map of parts: how many it has, and how many of them columns are in.
+    /// Its parts, in a pool with a map of parts.
     pub parts: Option<PartsUse>,
-    /// What it was asked by whomever, since it was opened.
+    /// Its I/O counters, for all callers, since it was opened.
     pub counts: DiskSnapshot,
-    /// Reads of what it should have that were made of others instead, or read from another one, as
-    /// it was late, had failed them, or was not in; since the pool was opened.
+    /// Reads of its data that were reconstructed, or served by another device, because this one was
+    /// late, failed, or was not in; since the pool was opened.
     pub reads_elsewhere: u64,
 }
 
 /// The parts of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartsUse {
-    /// How many there are.
+    /// The number of parts.
     pub all: u32,
-    /// How many columns are in.
+    /// The number of parts with a column.
     pub used: u32,
-    /// Whether it is emptied: what it has is moved elsewhere, and then it is no member any more.
+    /// Whether it is being emptied: its columns are moved to other devices, and then it is removed.
     pub is_emptied: bool,
 }
 
-/// Why devices can't be changed so.
+/// Why a device can't be changed as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// There is none with this number.
+    /// There is no device with this number.
     #[error("the pool has no device {0}")]
     Unknown(u16),
-    /// A pool on one device, without labels of several.
+    /// The pool is on one device, without labels of several.
     #[error("the pool is on one device, and can't be given more; make one on several")]
     OnlyOne,
-    /// The last one that is in stays.
+    /// The last device that is in stays in.
     #[error("device {0} is the only one that has all of the pool")]
     Last(u16),
-    /// Without it too few are left to make what the others have.
+    /// Without it, too few devices are left to reconstruct the data.
     #[error("with {are_in} devices in, none can be spared, and so not device {number}")]
     Needed {
         /// The number of the device.
         number: u16,
-        /// How many are in.
+        /// The number of devices that are in.
         are_in: usize,
     },
-    /// None comes to a pool in stripes without a map of parts, and none goes, but for another.
+    /// A striped pool without a map of parts can't get or lose devices, only replace them.
     #[error("the pool has no map of parts, and keeps its {0} devices: replace one that is out")]
     InStripes(usize),
-    /// The others have too few parts for the segments of the pool, as narrow as these can be.
+    /// The other devices have too few parts for the pool's segments, even at their narrowest.
     #[error("without device {number} there is room for {has} of the pool's {needs} segments")]
     NoRoom {
         /// The number of the device.
         number: u16,
-        /// How many segments there are.
+        /// The number of segments.
         needs: u32,
-        /// How many of two columns of data the others have room for.
+        /// The number of segments with two columns of data that fit the others.
         has: u32,
     },
-    /// It is what is asked for already, or can't be from where it is.
+    /// It has the requested state already, or can't get it from its current one.
     #[error("device {number} is {state:?}: {instead}")]
     State {
         /// The number of the device.
         number: u16,
-        /// What it is.
+        /// Its state.
         state: DeviceState,
-        /// What can be done.
+        /// What can be done instead.
         instead: &'static str,
     },
     /// It is too small.
     #[error("it has {has_bytes} bytes, and the pool {needs_bytes}")]
     Small {
-        /// How long it is.
+        /// Its size.
         has_bytes: u64,
-        /// How much each device of the pool has of it.
+        /// The size that the pool uses of each device.
         needs_bytes: u64,
     },
-    /// There are as many as a pool can have.
+    /// The pool has the maximum number of devices.
     #[error("the pool has {0} devices, which is the most that it can have")]
     Full(usize),
-    /// The devices have failed.
+    /// The devices failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

@@ -1,4 +1,4 @@
-//! Blocks of segment 0, in which superblocks and labels are: each is one block, in several copies.
+//! The blocks of segment 0 for superblocks and labels: one block each, in several copies.
 
 use std::io;
 
@@ -12,7 +12,7 @@ pub(crate) fn write_at(disk: &dyn Disk, offset_bytes: u64, frame: Frame) -> io::
     disk.write_and_flush(&mut || disk.write(offset_bytes, &frames))
 }
 
-/// Reads a block. A copy that can't be read is one that does not exist: the other may.
+/// Reads a block. A copy that can't be read counts as missing, because another one may exist.
 pub(crate) fn read_at<T>(
     disk: &dyn Disk,
     offset_bytes: u64,

@@ -1,10 +1,11 @@
-//! The labels of one device: two copies, which say which device of which pool it is.
+//! The labels of one device: two copies that identify the device and its pool.
 //!
 //! Invariants:
-//! 1. One copy is written after the other is durable, so that a crash leaves one of them whole.
-//! 2. Nothing is lost with a label: what it says follows from the root, as long as there is one
-//!    device. So a copy that the device does not take keeps nobody from using the pool.
-//! 3. A device whose labels are whole, and are of another pool or another place in it, is not taken
+//! 1. A copy is written only after the other one is durable, so that a crash leaves one of them
+//!    valid.
+//! 2. Nothing is lost with a label of a pool on one device, because it can be derived from the
+//!    root. So a device that refuses a label does not prevent using the pool.
+//! 3. A device whose valid label names another pool, or another position in this one, is not taken
 //!    for a part of this one ([`check`]).
 
 use std::io;
@@ -17,13 +18,13 @@ use sys::Disk;
 use crate::first_segment::read_at;
 use crate::segments::{BadLabel, RootError};
 
-/// Both copies as they were read, in their order.
+/// Reads both copies, in order.
 pub(crate) fn read(disk: &dyn Disk) -> [Result<Label, FormatError>; 2] {
     LABEL_OFFSETS_BYTES.map(|offset_bytes| read_at(disk, offset_bytes, Label::decode))
 }
 
-/// Whether the device is the one that the root is of. A copy that is bad says nothing, and neither
-/// does one beside a copy that is right.
+/// Checks that the root belongs to this device. A bad copy proves nothing, nor does a wrong copy
+/// next to a right one.
 ///
 /// # Errors
 /// [`RootError::OtherDevice`].
@@ -39,22 +40,23 @@ pub(crate) fn check(disk: &dyn Disk, root: &Superblock) -> Result<(), RootError>
     }
 }
 
-/// Writes the copies anew that do not say what they have to, one after the other. What a later
-/// program has written stays: a pool that it can't share has a feature that says so.
+/// Rewrites wrong or missing copies, one after the other. A label of a later version stays: a pool
+/// that can't be shared with that version has a feature that says so.
 pub(crate) fn mend(disk: &dyn Disk, root: &Superblock) -> Vec<BadLabel> {
     let copies = read(disk);
-    // One that was written before says in which epoch; both say the same.
+    // An existing label has the epoch; both copies say the same.
     let label = copies.iter().flatten().find(|label| is_of(label, root)).cloned();
     let label = label.unwrap_or_else(|| Label::of_only(root));
     mend_where(disk, &label, |found| !is_of(found, root))
 }
 
-/// Writes the copies anew that are not this label.
+/// Rewrites the copies that differ from this label.
 pub(crate) fn mend_as(disk: &dyn Disk, label: &Label) -> Vec<BadLabel> {
     mend_where(disk, label, |found| found != label)
 }
 
-/// Writes a label over the copies that are none, or of which this is so, one after the other.
+/// Writes a label over copies that are invalid or for which `is_wrong` returns true, one after the
+/// other.
 fn mend_where(disk: &dyn Disk, label: &Label, is_wrong: impl Fn(&Label) -> bool) -> Vec<BadLabel> {
     let is_bad = |found: &Result<Label, FormatError>| match found {
         Ok(label) => is_wrong(label),
@@ -70,7 +72,7 @@ fn mend_where(disk: &dyn Disk, label: &Label, is_wrong: impl Fn(&Label) -> bool)
     bad.map(mended).collect()
 }
 
-/// Writes both copies on a device that may bear anything.
+/// Writes both copies to a device with any content.
 pub(crate) fn make(disk: &dyn Disk, root: &Superblock) -> io::Result<()> {
     write_both(disk, &Label::of_only(root))
 }
@@ -80,18 +82,19 @@ pub(crate) fn write_both(disk: &dyn Disk, label: &Label) -> io::Result<()> {
     LABEL_OFFSETS_BYTES.into_iter().try_for_each(|offset_bytes| write(disk, offset_bytes, label))
 }
 
-/// What all devices say, as one of them says it.
+/// Returns the label for one device, given what all labels of the pool have in common.
 pub(crate) fn of_device(label: &Label, number: u16, device: DeviceId) -> Label {
     Label { device, number, ..label.clone() }
 }
 
-/// By itself alone, durably: a flush would wait for those of appends that have ended and that
-/// nobody has heard of, and who is to hear of them may be who writes this.
+/// Writes the label durably by itself, without a flush: a flush would wait for those of appends
+/// that have completed but were not collected, and the thread that must collect them may be the
+/// caller.
 fn write(disk: &dyn Disk, offset_bytes: u64, label: &Label) -> io::Result<()> {
     disk.write_durable(offset_bytes, &[FrameMut::from_bytes(&label.encode()).freeze()])
 }
 
-/// Whether it is the label of the only device of this pool.
+/// Returns whether this is the label of the only device of this pool.
 fn is_of(label: &Label, root: &Superblock) -> bool {
     let only = Label::of_only(root);
     let place = (label.pool_id, label.device, label.number);
@@ -122,8 +125,8 @@ mod tests {
 
     use super::*;
 
-    /// A front end that says in labels that a device is out hears only then how its appends to the
-    /// others have ended.
+    /// A front end that records in labels that a device is out collects the completions of its
+    /// other appends only afterwards.
     #[test]
     fn a_label_does_not_wait_until_somebody_hears_of_appends_that_have_ended() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! How one device is divided: where a place is on it.
+//! The division of one device: the offset of each place.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -6,8 +6,7 @@ use block::{BLOCK_BYTES, FRAME_BYTES};
 use format::geometry::UNITS_PER_BLOCK;
 use format::{Geometry, Place};
 
-/// The division of one device, which all that use it share. It has no segments before it is laid
-/// out.
+/// The division of one device, shared by all its users. Until it is set there are no segments.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
     part_bytes: AtomicU64,
@@ -16,8 +15,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The device is divided like this from now on. Segments keep their size, so that no place that
-    /// was told before is another one now.
+    /// Sets the division. Segments keep their size, so existing places keep their offsets.
     pub(crate) fn set(&self, geometry: Geometry) {
         let Geometry { part_bytes, segment_count, columns } = geometry;
         let before = self.part_bytes.swap(part_bytes, Ordering::AcqRel);
@@ -33,11 +31,11 @@ impl Layout {
         Geometry { part_bytes: self.part_bytes.load(Ordering::Acquire), segment_count, columns }
     }
 
-    /// Where so many frames from `place` on are on the device, in bytes.
+    /// Returns the offset of `frame_count` frames from `place` on, in bytes.
     ///
     /// # Panics
-    /// If they are not whole blocks inside of one segment that there is: whatever is there belongs
-    /// to somebody else.
+    /// If they are not whole blocks within one existing segment: the request would reach other
+    /// data.
     pub(crate) fn offset_bytes(&self, place: Place, frame_count: usize) -> u64 {
         let geometry = self.get();
         assert!(
@@ -51,7 +49,7 @@ impl Layout {
         offset_bytes
     }
 
-    /// The same; of no frames at all `place` says nothing, and nothing is moved.
+    /// The same; if there are no frames, `place` is ignored.
     pub(crate) fn offset_or_start(&self, place: Place, frame_count: usize) -> u64 {
         if frame_count == 0 { 0 } else { self.offset_bytes(place, frame_count) }
     }

@@ -1,15 +1,14 @@
-//! Where the segments of a pool live: requests and completions in terms of places.
+//! Storage of a pool's segments: requests and completions, addressed by place.
 //!
-//! * [`Segments`]: read a place, append to a segment, free it, replace the root, fence an
-//!   epoch, for who may wait; [`Shared`]: a handle to it,
-//! * [`Channel`]: one thread's way to them, which blocks nobody,
+//! * [`Segments`]: blocking calls that read a place, append to a segment, free it, replace the
+//!   root, and fence an epoch; [`Shared`]: a cloneable handle to it,
+//! * [`Channel`]: one thread's non-blocking access to them,
 //! * [`Local`]: one file or device, or any disk, such as a simulated one,
-//! * [`device_set`]: several of them, each of which has all of the pool, or which are in stripes,
-//! * [`parts`]: which parts of devices of any sizes are free, and which of them a segment takes;
-//!   nothing uses it yet,
+//! * [`device_set`]: several devices, mirrored or striped,
+//! * [`parts`]: free parts of devices of any sizes, and their allocation to segments; not used yet,
 //! * [`slow`]: the same with a latency added to each request, for tests and benchmarks.
 //!
-//! Nothing above knows an offset into a disk.
+//! No layer above this crate knows an offset on a disk.
 
 pub mod channel;
 pub mod device_set;

@@ -1,12 +1,13 @@
 //! One local file or block device.
 //!
-//! A segment is a range of it, all are of one size, and before them are the copies of the root
+//! Segments are ranges of it, all of one size, after the copies of the root
 //! (`docs/on-disk-format.md`).
 //!
 //! Invariants:
-//! 1. What is read or written is whole blocks inside of one segment ([`Layout::offset_bytes`]).
-//! 2. A segment keeps its size and its place as long as the pool lives: others come behind it.
-//! 3. An epoch is never an earlier one than the last ([`Segments::fence`]).
+//! 1. Reads and writes are whole blocks within one segment ([`Layout::offset_bytes`]).
+//! 2. A segment keeps its size and its location for the life of the pool; new ones are added after
+//!    it.
+//! 3. An epoch is never lower than the previous one ([`Segments::fence`]).
 
 use std::io;
 use std::os::fd::RawFd;
@@ -26,42 +27,42 @@ use crate::root::{self, Roots, SinceRead};
 use crate::segments::{BadLabel, Fence, RootError, Segments, Shared};
 use crate::slow::{SlowChannel, SlowDisk};
 
-/// One local file or block device, as fast as it is, or slower. Or any other disk, such as a
-/// simulated one: then it has no channels.
+/// One local file or block device, optionally slowed down. Or any other disk, such as a simulated
+/// one; it then has no channels.
 pub struct Local {
     disk: Arc<dyn Disk>,
     file: Option<Arc<FileDisk>>,
-    /// What each request takes more.
+    /// The latency added to each request.
     latency: Option<Duration>,
     layout: Arc<Layout>,
-    /// What is known of the root since it was read.
+    /// The state of the root since it was read.
     roots: SinceRead<Roots>,
     epoch: AtomicU64,
 }
 
 impl Local {
-    /// All in this file.
+    /// Stores the pool in this file.
     pub fn new(file: Arc<FileDisk>) -> Self {
         Self { file: Some(file.clone()), ..Self::over(file) }
     }
 
-    /// The same, where each request takes so much longer: see [`crate::slow`].
+    /// The same, with a latency added to each request: see [`crate::slow`].
     pub fn slowed(file: Arc<FileDisk>, latency: Duration) -> Self {
         let slow = Arc::new(SlowDisk::new(file.clone(), latency));
         Self { file: Some(file), latency: Some(latency), ..Self::over(slow) }
     }
 
-    /// All on this disk.
+    /// Stores the pool on this disk.
     pub fn over(disk: Arc<dyn Disk>) -> Self {
         let (layout, roots, epoch) = Default::default();
         Self { disk, file: None, latency: None, layout, roots, epoch }
     }
 
-    /// Makes a pool on `disk`, with its first root. The first blocks of `wiped` are made zeros, so
-    /// that nothing that was there before is taken for a part of it.
+    /// Creates a pool on `disk`, with its first root. The first blocks of `wiped` are zeroed, so
+    /// that no earlier content is taken for a part of the pool.
     ///
     /// # Errors
-    /// What the disk says; then there is no pool.
+    /// Those of the disk; there is then no pool.
     pub fn make(disk: &dyn Disk, root: &Superblock, wiped: &[Place]) -> io::Result<()> {
         for place in wiped {
             disk.write(root.geometry.offset_bytes(*place), &[Frame::zeros()])?;
@@ -69,12 +70,12 @@ impl Local {
         root::make(disk, root)
     }
 
-    /// The file, or the device, if it is one.
+    /// Returns the file or device, if there is one.
     pub fn file(&self) -> Option<&Arc<FileDisk>> {
         self.file.as_ref()
     }
 
-    /// What an administrator should know about it, one sentence each; mostly nothing.
+    /// Returns messages for the administrator, one sentence each; usually none.
     pub fn notices(&self) -> Vec<String> {
         let slow = self.latency.map(|latency| {
             let ms = latency.as_secs_f64() * 1e3;
@@ -148,7 +149,7 @@ impl Segments for Local {
         let (root, roots) = Roots::read(&*self.disk)?;
         labels::check(&*self.disk, &root)?;
         if root.features.has_stripes() {
-            // Its label is bad, or it would not be taken for the only one.
+            // Its label is bad; otherwise it would not be opened as a single device.
             let text = "it is one of several devices in stripes, whose label can't be read";
             return Err(RootError::None(text.into()));
         }
@@ -316,7 +317,7 @@ impl From<Arc<Local>> for Shared {
     }
 }
 
-/// All on one disk, for callers that need no channels.
+/// A pool on one disk, for callers that need no channels.
 impl<D: Disk + 'static> From<Arc<D>> for Shared {
     fn from(disk: Arc<D>) -> Self {
         Self::from(Arc::new(Local::over(disk)))

@@ -1,4 +1,4 @@
-//! How a new pool in stripes is laid on its devices.
+//! The layout of a new striped pool on its devices.
 
 use format::geometry::{PARITY_COLUMNS, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
 use format::parts_map::{COLUMNS_IN_MAP_MAX, PART_NUMBER_MAX};
@@ -7,33 +7,34 @@ use parity::SHARDS_MAX;
 
 use crate::parts::{Parts, segments_left};
 
-/// The most devices of a pool.
+/// The maximum number of devices of a pool.
 pub const DEVICES_MAX: usize = 48;
 
-/// How a new pool in stripes is laid on devices of these sizes.
+/// The layout of a new striped pool on devices of given sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StripePlan {
-    /// How the pool is divided, with the columns of its widest segments.
+    /// The division of the pool, with the columns of its widest segments.
     pub geometry: Geometry,
-    /// How many devices are spare.
+    /// The number of spare devices.
     spares: u8,
-    /// How many parts each device has.
+    /// The number of parts of each device.
     parts: Vec<u32>,
-    /// How many segments are asked for.
+    /// The number of segments that was requested.
     asked: u64,
 }
 
 impl StripePlan {
-    /// That of devices with so many bytes each, 4 to 48. Segments have as many columns as there are
-    /// devices without the spare ones, at most 18. Where the smaller devices are full those that
-    /// follow are on the others, as long as these are four. So much room stays free as it takes to
-    /// make the columns of `spares` lost devices again on the others, whichever they are.
+    /// Plans a pool on 4 to 48 devices with so many bytes each. Segments have as many columns as
+    /// there are devices without the spares, 18 at most. When the smaller devices are full, later
+    /// segments are on the others, as long as at least four have room. Enough space stays free to
+    /// rebuild the columns of any `spares` lost devices on the others.
     ///
-    /// `capacity_bytes` is what each device would have if there were as many as columns; `None`
-    /// takes all that there is. Parts have `part_bytes`, or what the size of the devices asks for.
+    /// `capacity_bytes` is the size that each device would have if there were as many as columns;
+    /// `None` uses all space. Parts have `part_bytes`, or a size derived from the size of the
+    /// devices.
     ///
     /// # Errors
-    /// If these devices are too few, too many, or too small.
+    /// If there are too few or too many devices, or they are too small.
     pub fn new(
         device_bytes: &[u64],
         spares: usize,
@@ -49,7 +50,7 @@ impl StripePlan {
         let mut bytes = part_bytes.unwrap_or(SEGMENT_BYTES_MIN);
         loop {
             let plan = Self::with_parts_of(bytes, device_bytes, (columns, spares), capacity_bytes)?;
-            // So that the pool can become twice as large.
+            // So that the pool can double in size.
             let is_small = plan.columns_in_all() <= COLUMNS_IN_MAP_MAX / 2;
             if is_small || part_bytes.is_some() || bytes >= SEGMENT_BYTES_MAX {
                 return plan.with_narrow().check();
@@ -77,8 +78,8 @@ impl StripePlan {
         Ok(Self { geometry, spares: spares as u8, parts, asked })
     }
 
-    /// With those that are narrower, where smaller devices are full. What spare ones leave of the
-    /// larger devices is for the columns that are to be made again there.
+    /// Adds narrower segments where smaller devices are full. The space that spares leave on the
+    /// larger devices is for columns that are rebuilt there.
     fn with_narrow(mut self) -> Self {
         if self.spares == 0 {
             let (mut parts, columns) = (self.free(), self.columns().into());
@@ -91,7 +92,7 @@ impl StripePlan {
         self
     }
 
-    /// The parts of all devices, which are free.
+    /// Returns the parts of all devices, all free.
     fn free(&self) -> Parts {
         let mut parts = Parts::default();
         (0..).zip(&self.parts).for_each(|(device, count)| parts.add(device, *count));
@@ -115,12 +116,12 @@ impl StripePlan {
         self.geometry.columns + PARITY_COLUMNS as u8
     }
 
-    /// How much of a device, by its place among them, the pool has, in bytes.
+    /// Returns how much of a device, given by its index, the pool uses, in bytes.
     pub fn bytes_of(&self, device: usize) -> u64 {
         self.geometry.part_offset_bytes(self.parts[device] + 1)
     }
 
-    /// Where the columns of all segments are.
+    /// Returns the map of the columns of all segments.
     pub fn map(&self, pool_id: [u8; 16]) -> PartsMap {
         let mut parts = self.free();
         let mut map = PartsMap::new(pool_id, self.columns());
@@ -133,13 +134,14 @@ impl StripePlan {
     }
 }
 
-/// How many columns stripes over so many devices have, data and parity, of which some are spare.
+/// Returns the number of columns of stripes over `devices` devices, data and parity, of which
+/// `spares` are spare.
 pub fn stripe_columns(devices: usize, spares: usize) -> usize {
     devices.saturating_sub(spares).min(SHARDS_MAX)
 }
 
-/// How many segments of so many columns a pool may have on devices with so many parts, if so many
-/// devices are spare: as many as the others hold if it is the largest that are lost.
+/// Returns how many segments of `columns` columns a pool may have on devices with so many parts, of
+/// which `spares` are spare: as many as fit the others if the largest are lost.
 pub(crate) fn segments_in(parts: &[u32], columns: usize, spares: usize) -> u32 {
     let mut left = parts.to_vec();
     left.sort_unstable();
@@ -171,8 +173,8 @@ mod tests {
         // One of seven is spare: 7 x 40 parts, of which 40 stay free.
         assert_eq!(segments(&[40; 7], 1), 40);
         assert_eq!(segments(&[40; 8], 2), 40);
-        // Of different sizes: five columns,
-        // and when the small one is full, 20 of four columns.
+        // Different sizes: five columns, and when the small one is full, 20 segments of four
+        // columns.
         assert_eq!(segments(&[40, 40, 40, 40, 20], 0), 40);
         assert_eq!(segments(&[40, 40, 40, 20, 20], 0), 20);
         assert_eq!(segments(&[40, 40, 40, 40, 20, 20], 1), 20);
@@ -209,7 +211,7 @@ mod tests {
         assert_eq!((of(1, 6), of(8, 12), of(30, 48)), (16 << 20, 256 << 20, 4 << 30));
     }
 
-    /// A pool on equal devices as many as columns is as one without a map.
+    /// A pool on as many equal devices as columns is the same as one without a map.
     #[test]
     fn the_map_of_equal_devices_is_the_one_without() {
         let plan = StripePlan::new(&[device(40); 6], 0, None, Some(PART)).unwrap();
@@ -219,8 +221,8 @@ mod tests {
     }
 
     proptest! {
-        /// No part is in two columns, all are inside of their devices, and whichever are lost, the
-        /// free parts of the others are as many as their columns.
+        /// No part is in two columns, all parts are within their devices, and whichever devices are
+        /// lost, the others have as many free parts as the lost ones had columns.
         #[test]
         fn a_map_is_what_it_has_to_be(
             counts in prop::collection::vec(20..60u64, 4..=12),

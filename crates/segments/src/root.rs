@@ -1,13 +1,13 @@
-//! The root on one device: the superblocks, which of them are whole, and that one always is.
+//! The root on one device: superblocks, their validity, and the guarantee that one is always valid.
 //!
 //! There are two copies, written one after the other, and a *stand-in* for the time in which one of
-//! them can't be written: nothing else would be whole while the other is written over.
+//! them can't be written: without it, nothing would be valid while the other is overwritten.
 //!
 //! Invariants:
-//! 1. A copy is written over only while another one, or the stand-in, is whole and says what it
-//!    says, or what it is to say. If the device refuses the stand-in as well, it refuses all there
-//!    is: the last copy is left as it is, and writing ends.
-//! 2. The root is replaced only by its successor, and by a caller that has read the newest one
+//! 1. A copy is overwritten only while the other one, or the stand-in, is valid and has the same
+//!    content, or the new one. If the device refuses the stand-in as well, it refuses all writes:
+//!    the last copy is left as it is, and writing ends.
+//! 2. The root is replaced only by its successor, and only by a caller that has read the newest one
 //!    ([`Roots::swap`] refuses others).
 
 use std::io;
@@ -23,18 +23,18 @@ use sys::Disk;
 use crate::first_segment::{read_at, write_at};
 use crate::{RootError, labels};
 
-/// What is known of the copies.
+/// The state of the copies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Roots {
     /// The sequence number of the newest.
     sequence: u64,
-    /// Those that say what the newest says, or what the one before it does.
+    /// Which copies are valid and have the content of the newest root or of its predecessor.
     whole: [bool; 2],
-    /// Whether there is something where the stand-in has its place.
+    /// Whether the stand-in is in use.
     stands_in: bool,
 }
 
-/// What is known of a root since it was read, and nothing before.
+/// A value that is known once the root was read.
 #[derive(Debug)]
 pub(crate) struct SinceRead<T>(Mutex<Option<T>>);
 
@@ -49,15 +49,15 @@ impl<T> SinceRead<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It was read.
+    /// Sets the value, after reading.
     pub(crate) fn set(&self, known: T) {
         *self.lock() = Some(known);
     }
 
-    /// Does something with it, while nobody else does.
+    /// Calls `call` with the value, under its lock.
     ///
     /// # Errors
-    /// Those of `call`; that it was not read yet.
+    /// Those of `call`; that nothing was read yet.
     pub(crate) fn with<R>(
         &self,
         call: impl FnOnce(&mut T) -> Result<R, RootError>,
@@ -67,7 +67,7 @@ impl<T> SinceRead<T> {
         call(known)
     }
 
-    /// The same, if it was read.
+    /// The same, if anything was read.
     pub(crate) fn with_any(&self, call: impl FnOnce(&mut T)) {
         if let Some(known) = self.lock().as_mut() {
             call(known);
@@ -75,7 +75,7 @@ impl<T> SinceRead<T> {
     }
 }
 
-/// Why none of the copies counts.
+/// Returns why no copy is valid.
 fn no_root(copies: &[Result<Superblock, FormatError>; 2]) -> RootError {
     let reasons = || copies.iter().filter_map(|copy| copy.as_ref().err());
     let is_newer = |error: &&FormatError| [UNKNOWN_VERSION, UNKNOWN_FEATURE].contains(&error.what);
@@ -85,7 +85,7 @@ fn no_root(copies: &[Result<Superblock, FormatError>; 2]) -> RootError {
     }
 }
 
-/// What was found of the root on one device.
+/// The copies of the root found on one device.
 pub(crate) struct Found {
     copies: [Result<Superblock, FormatError>; 2],
     stand_in: Option<Superblock>,
@@ -95,15 +95,14 @@ impl Found {
     pub(crate) fn on(disk: &dyn Disk) -> Self {
         let mut copies = read_copies(disk);
         if copies.iter().any(Result::is_err) {
-            // One torn copy is what a crash leaves, but a misread one must not lead to an old
-            // state.
+            // A crash leaves one torn copy, but a misread one must not lead to an old state.
             copies = read_copies(disk);
         }
         let stand_in = read_stand_in(disk, &copies);
         Self { copies, stand_in }
     }
 
-    /// The newest that is whole.
+    /// Returns the newest valid one.
     ///
     /// # Errors
     /// If there is none.
@@ -113,7 +112,8 @@ impl Found {
         newest.ok_or_else(|| no_root(&self.copies))
     }
 
-    /// What is known of these, if the newest of the pool is this one, here or elsewhere.
+    /// Returns the state of these copies, given the newest root of the pool, which may be on
+    /// another device.
     pub(crate) fn judged(&self, newest: &Superblock) -> Roots {
         let is_whole = |copy: &Result<Superblock, FormatError>| {
             copy.as_ref().is_ok_and(|copy| {
@@ -127,12 +127,12 @@ impl Found {
 }
 
 impl Roots {
-    /// Those of a device that has none yet, of a pool whose newest is this one.
+    /// Returns the state of a device without a root, in a pool with this newest root.
     pub(crate) fn none_of(newest: &Superblock) -> Self {
         Self { sequence: newest.sequence, whole: [false; 2], stands_in: false }
     }
 
-    /// The newest superblock that is whole, and what is known of all.
+    /// Reads the newest valid superblock, and the state of all copies.
     pub(crate) fn read(disk: &dyn Disk) -> Result<(Superblock, Self), RootError> {
         let found = Found::on(disk);
         let newest = found.newest()?.clone();
@@ -144,7 +144,7 @@ impl Roots {
         Ok((newest, roots))
     }
 
-    /// Writes the newest where it belongs, to a device that has none.
+    /// Writes the newest root, at its location, to a device that has none.
     pub(crate) fn write_newest(
         &mut self,
         disk: &dyn Disk,
@@ -154,8 +154,8 @@ impl Roots {
         self.write(disk, newest)
     }
 
-    /// Puts `next` in the place of the root with the sequence number `expected`: over the copy that
-    /// its own belongs to, which is one more.
+    /// Replaces the root with the sequence number `expected` by `next`, which has the following
+    /// number and so overwrites the other copy.
     pub(crate) fn swap(
         &mut self,
         disk: &dyn Disk,
@@ -169,15 +169,15 @@ impl Roots {
         self.replace(disk, next)
     }
 
-    /// The same, for a caller who knows which one it replaces.
+    /// The same, for a caller that knows which root it replaces.
     pub(crate) fn replace(&mut self, disk: &dyn Disk, next: &Superblock) -> Result<(), RootError> {
         self.write(disk, next)?;
         self.sequence = next.sequence;
         Ok(())
     }
 
-    /// A copy was found bad where it stands: writes there the newest once more as it is, or its
-    /// successor, by the copy that they belong to.
+    /// Rewrites a copy that was found damaged, with the newest root or its successor, whichever
+    /// belongs there.
     pub(crate) fn mend(
         &mut self,
         disk: &dyn Disk,
@@ -204,8 +204,8 @@ impl Roots {
         Ok(written?)
     }
 
-    /// Both copies are to say the same: nothing stands in for one that is whole, so that what is
-    /// old by then is never taken for the newest.
+    /// Clears the stand-in once both copies are alike and valid, so that old content is never taken
+    /// for the newest.
     pub(crate) fn settle(&mut self, disk: &dyn Disk) {
         if self.stands_in && self.whole == [true; 2] {
             let cleared = write_at(disk, SUPERBLOCK_STAND_IN_OFFSET_BYTES, Frame::zeros());
@@ -214,13 +214,13 @@ impl Roots {
     }
 }
 
-/// Both copies as they were read, in their order.
+/// Reads both copies, in order.
 pub(crate) fn read_copies(disk: &dyn Disk) -> [Result<Superblock, FormatError>; 2] {
     SUPERBLOCK_OFFSETS_BYTES.map(|offset_bytes| read_at(disk, offset_bytes, Superblock::decode))
 }
 
-/// What stands in for a copy, if something does. It is of the same pool: a device may have borne
-/// another one before.
+/// Reads the stand-in, if there is one. It must be of the same pool, because the device may have
+/// held another one before.
 pub(crate) fn read_stand_in(
     disk: &dyn Disk,
     copies: &[Result<Superblock, FormatError>; 2],
@@ -229,9 +229,8 @@ pub(crate) fn read_stand_in(
     copies.iter().flatten().all(|copy| copy.pool_id == found.pool_id).then_some(found)
 }
 
-/// Makes the first root of a pool, on a device that may bear anything: both copies say the same,
-/// nothing stands in for them, and the device has its labels by then, if it is to have any.
-/// `superblock` has the first sequence number.
+/// Writes the first root of a pool to a device with any content: both copies alike, no stand-in.
+/// The labels, if there are any, are already written. `superblock` has the first sequence number.
 pub(crate) fn make(disk: &dyn Disk, superblock: &Superblock) -> io::Result<()> {
     wipe(disk)?;
     if superblock.features.has_labels() {
@@ -240,7 +239,7 @@ pub(crate) fn make(disk: &dyn Disk, superblock: &Superblock) -> io::Result<()> {
     write_first(disk, superblock)
 }
 
-/// Nothing is a root on this device any more.
+/// Removes all roots from this device.
 pub(crate) fn wipe(disk: &dyn Disk) -> io::Result<()> {
     let roots = SUPERBLOCK_OFFSETS_BYTES.into_iter().chain([SUPERBLOCK_STAND_IN_OFFSET_BYTES]);
     for offset_bytes in roots {

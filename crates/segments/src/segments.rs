@@ -1,4 +1,4 @@
-//! What the store needs of where its segments live.
+//! What the store requires of the storage of its segments.
 
 use std::fmt;
 use std::io;
@@ -12,208 +12,208 @@ use sys::Persist;
 use crate::channel::Channel;
 use crate::devices::{DeviceError, DeviceStatus, Lacking, Rebuilt, ToLayAnew};
 
-/// Where the segments of a pool live, and its root.
+/// Stores the segments and the root of a pool.
 ///
-/// A place is a segment and an offset in it; where that is on which device nobody above knows.
-/// Places are given in whole blocks of 4 KiB, and what is read or written there never leaves its
-/// segment: whoever asks for that is stopped by an assertion, as it would reach what belongs to
-/// somebody else.
+/// A place is a segment and an offset in it; no caller knows where it is on which device. Reads and
+/// writes are whole 4 KiB blocks within one segment. An assertion stops any other request, because
+/// it would reach other data.
 ///
-/// The calls here wait. They are for checkpoints, reclaim, scrubbing, recovery and tools; on the
-/// way of a host's request there is a [`Channel`].
+/// These calls block. They are for checkpoints, reclaim, scrubbing, recovery and tools; hosts'
+/// requests use a [`Channel`].
 pub trait Segments: Send + Sync {
-    /// The pool is divided like this from now on: as its root says, or as it will say when it has
-    /// grown. Segments keep their size.
+    /// Sets the division of the pool: that of its root, or of the next root after growing. Segments
+    /// keep their size.
     fn lay_out(&self, geometry: Geometry);
 
-    /// How many columns of data a segment has; `None` if that is what the root says of all. It
-    /// changes by [`Segments::lay_anew`] only.
+    /// Returns the number of data columns of a segment; `None` if it is the number in the root.
+    /// Only [`Segments::lay_anew`] changes it.
     fn columns(&self, _segment: u32) -> Option<u8> {
         None
     }
 
-    /// Which segments should be laid otherwise than they are, as devices have come or gone; `None`
-    /// if none should. Cheap enough to be asked for each command, as long as no device is out.
+    /// Returns the segments that should have another layout, because devices were added or lost;
+    /// `None` if there are none. As long as no device is out, this is cheap enough to call for each
+    /// command.
     fn to_lay_anew(&self) -> Option<Arc<ToLayAnew>> {
         None
     }
 
-    /// Lays those of these segments anew that should be, durably, and others narrower where these
-    /// lack something otherwise; how many were. Nothing is in any of them, nobody reads them, and
-    /// nobody writes to them before this has returned.
+    /// Changes the layout of those of these segments that need it, durably, and makes others
+    /// narrower if these would otherwise lack a column; returns how many were changed. All of
+    /// `segments` are empty, and nobody reads or writes them before this returns.
     ///
     /// # Errors
-    /// What devices say: all are where they were then.
+    /// Those of the devices; all segments are then where they were.
     fn lay_anew(&self, _segments: &[u32]) -> io::Result<u32> {
         Ok(0)
     }
 
-    /// How large a pool there is room for, in bytes.
+    /// Returns the size that the pool can have, in bytes.
     fn len_bytes(&self) -> u64;
 
-    /// Makes room for a pool of `capacity_bytes`, durably, while it is used; does nothing where
-    /// there is.
+    /// Makes room for a pool of `capacity_bytes`, durably, while the pool is in use; does nothing
+    /// if there is enough.
     ///
     /// # Errors
-    /// If that can't be had.
+    /// If there is no such room.
     fn grow(&self, capacity_bytes: u64) -> io::Result<()>;
 
-    /// Fills `frames` from `place` on, or fails. What fails once may succeed the next time.
+    /// Fills `frames` from `place` on. A read that fails once may succeed when it is repeated.
     ///
     /// # Errors
-    /// What the medium says.
+    /// Those of the medium.
     fn read(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()>;
 
-    /// As [`Segments::read`], and tries again what fails, so that an error is one that lasts.
+    /// Reads like [`Segments::read`], but retries, so that an error is persistent.
     ///
     /// # Errors
-    /// What the medium says.
+    /// Those of the medium.
     fn read_patiently(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()>;
 
-    /// Nobody needs what is in this segment any more, and nothing is appended to it before this has
-    /// returned: its space goes back to whoever has lent it. `false` where that can't be, and then
-    /// of no segment.
+    /// Discards a segment whose content nobody needs, and to which nothing is appended before this
+    /// returns: its space goes back to the layer below. Returns `false` if the medium can't
+    /// discard, which then holds for all segments.
     ///
     /// # Errors
-    /// What the medium says. What was in the segment may be gone all the same.
+    /// Those of the medium. The content may be gone nevertheless.
     fn free(&self, segment: u32) -> io::Result<bool>;
 
-    /// Appends `frames` to a segment, at `place`. Not durable before a flush. What is there may be
-    /// a *hole*: blocks of a segment of metadata that nothing names any more.
+    /// Appends `frames` to a segment, at `place`. Not durable before a flush. `place` may be in a
+    /// *hole*: blocks of a metadata segment that nothing refers to any more.
     ///
     /// # Errors
-    /// What the medium says; any part may have been written.
+    /// Those of the medium; any part may have been written.
     fn append(&self, place: Place, frames: &[Frame]) -> io::Result<()>;
 
-    /// Appends `frames` (perhaps none, then `place` says nothing), and makes durable what `persist`
-    /// says.
+    /// Appends `frames` (if there are none, `place` is ignored), and makes durable what `persist`
+    /// requests.
     ///
     /// # Errors
     /// As [`Segments::append`].
     fn append_as(&self, place: Place, frames: &[Frame], persist: Persist) -> io::Result<()>;
 
-    /// Calls `write`, which appends what it likes, and makes all of that durable: see
+    /// Calls `write`, which may append anything, and makes all of that durable: see
     /// [`sys::Disk::write_and_flush`].
     ///
     /// # Errors
     /// Those of `write`, and of the flush.
     fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()>;
 
-    /// How many flushes have failed since it was opened: see [`sys::Disk::flush_failures`].
+    /// Returns the number of flushes that have failed since the medium was opened: see
+    /// [`sys::Disk::flush_failures`].
     fn flush_failures(&self) -> u64;
 
-    /// The newest root that is whole.
+    /// Returns the newest valid root.
     ///
     /// # Errors
-    /// If there is none, or it names more than there is.
+    /// If there is none, or the pool that it describes is larger than the medium.
     fn read_root(&self) -> Result<Superblock, RootError>;
 
-    /// All that stands in the place of a root, newest or not: for tools, and for scrubbing, which
-    /// compares them.
+    /// Reads all copies of the root, new or old: for tools, and for scrubbing, which compares them.
     fn root_copies(&self) -> Vec<Result<Superblock, FormatError>>;
 
-    /// Puts `next` in the place of the root with the sequence number `expected`, durably: nothing,
-    /// if another one stands there now. Its own sequence number is a later one.
+    /// Replaces the root with the sequence number `expected` by `next`, durably; does nothing if
+    /// the root has another sequence number. The one of `next` must be higher.
     ///
     /// # Errors
-    /// [`RootError::Overtaken`]: somebody else has replaced it; what the medium says, and then the
-    /// old root or the new one is there.
+    /// [`RootError::Overtaken`] if another caller has replaced the root; the error of the medium,
+    /// after which the old or the new root is there.
     fn swap_root(&self, expected: u64, next: &Superblock) -> Result<(), RootError>;
 
-    /// Copies of the root that differ in age become alike: to be called when two roots that say the
-    /// same have followed each other.
+    /// Makes copies of the root that differ in age alike: called after two successive roots with
+    /// the same content.
     fn settle_root(&self);
 
-    /// A copy of the root, by its number, was found bad: writes `root` there, which is the newest
+    /// Rewrites copy `copy` of the root, which was found damaged, with `root`: the newest root
     /// itself, or its successor.
     ///
     /// # Errors
     /// As [`Segments::swap_root`].
     fn mend_root(&self, copy: usize, root: &Superblock) -> Result<(), RootError>;
 
-    /// Has each device have the newest root whole, where it has not, though others have. Which copy
-    /// that is on all of them, and for each that had it not whether it has it now.
+    /// Rewrites the newest root on each device that does not have it, if others do. Returns which
+    /// copy it is, and for each device that did not have it whether it has it now.
     fn mend_roots(&self) -> (usize, Vec<bool>) {
         (0, Vec::new())
     }
 
-    /// What each device says of itself, in all copies: for tools.
+    /// Reads the labels of all devices, in all copies: for tools.
     fn labels(&self) -> Vec<Result<Label, FormatError>>;
 
-    /// Has each device say which one of the pool it is, where it does not, if the pool of this root
-    /// has labels. Returns the copies that did not.
+    /// Rewrites labels that are missing or wrong, if the pool of this root has labels. Returns the
+    /// copies that were.
     fn mend_labels(&self, root: &Superblock) -> Vec<BadLabel>;
 
-    /// Keeps out whoever had an earlier epoch: nothing that they still have on its way lands on a
-    /// record of this one when it returns. Says by what, and what that does not keep out.
+    /// Fences processes of earlier epochs: none of their writes in flight lands on a record of this
+    /// epoch once this has returned. Returns the mechanism, and so its limits.
     ///
     /// # Errors
-    /// If they can't be kept out.
+    /// If fencing is not possible.
     fn fence(&self, epoch: u64) -> io::Result<Fence>;
 
-    /// A channel of the calling thread, with at most `entries` requests on their way at once; more
-    /// wait in the channel.
+    /// Opens a channel of the calling thread with at most `entries` requests in flight; further
+    /// ones wait in the channel.
     ///
     /// # Errors
-    /// If there is no such way to it; what the system says.
+    /// If the medium has no channels; those of the system.
     fn channel(&self, entries: u32) -> io::Result<Box<dyn Channel>>;
 
-    /// How many devices have what is at a place: copies are numbered from 0 on, which is the one
-    /// that is read first. Which device has which number depends on the block that is asked for
-    /// first. One, where nothing is redundant.
+    /// Returns the number of copies of a place. They are numbered from 0, the one that is read
+    /// first; which device has which number depends on the first requested block. One without
+    /// redundancy.
     fn copies(&self) -> u32 {
         1
     }
 
-    /// As [`Segments::read_patiently`], from one copy only: for a caller that found what it read
-    /// to be wrong.
+    /// Reads one copy only, with retries like [`Segments::read_patiently`]: for a caller that found
+    /// wrong data.
     ///
     /// # Errors
-    /// What the device says; `NotConnected` or `NotFound` if the one with this copy is not in.
+    /// Those of the device; `NotConnected` or `NotFound` if the device with this copy is not in.
     fn read_copy(&self, place: Place, copy: u32, frames: &mut [FrameMut]) -> io::Result<()> {
         assert_eq!(copy, 0, "there is one copy");
         self.read_patiently(place, frames)
     }
 
-    /// Writes, durably, what a copy should have at `place` and has not. Nobody else writes there
-    /// meanwhile: the caller holds what keeps the segment from being used again.
+    /// Rewrites a damaged copy at `place`, durably. Nobody else writes there meanwhile: the caller
+    /// keeps the segment from being reused.
     ///
     /// # Errors
-    /// What the device says; that nothing is redundant here, so that it can't be known.
+    /// Those of the device; that there is no redundancy, and so no way to know the right data.
     fn mend(&self, _place: Place, _copy: u32, _frames: &[Frame]) -> io::Result<()> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "there is one copy"))
     }
 
-    /// The devices of the pool, by number.
+    /// Returns the devices of the pool, by number.
     fn devices(&self) -> Vec<DeviceStatus>;
 
-    /// Who gets all that is written from now on, but lacks what was written before, each with a
-    /// number that is another one each time it begins to.
+    /// Returns the targets that receive all new writes but lack earlier ones, each with the number
+    /// of the attempt: it differs each time a target begins to catch up.
     fn lacking(&self) -> Vec<(Lacking, u64)> {
         Vec::new()
     }
 
-    /// Whether something of this segment is lacking there.
+    /// Returns whether `who` lacks anything of this segment.
     fn lacks(&self, _who: Lacking, _segment: u32) -> bool {
         true
     }
 
-    /// Who should lack nothing any more begins to be given it: devices that failed a while ago and
-    /// may be well again, and parts that columns of lost devices go to.
+    /// Starts catching up: of devices that failed a while ago and may work again, and of parts to
+    /// which columns of lost devices are moved.
     fn begin_to_give(&self) {}
 
-    /// Writes to those who lack something, and to no other, what others have at `place`. Not
-    /// durable before [`Segments::given`].
+    /// Copies the content of `place` to a target that lacks it, and to no other. Not durable before
+    /// [`Segments::given`].
     ///
     /// # Errors
-    /// What a device says: it is out then. That it does not lack anything (any more).
+    /// Those of a device, which then is out; that the target does not lack anything (any more).
     fn copy_to(&self, _who: Lacking, _place: Place, _frames: &[Frame]) -> io::Result<()> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "there is one device"))
     }
 
-    /// Writes to those who lack something what they should have in these rows of a segment, in a
-    /// pool in stripes: columns of the log, made of those of others, or copies of metadata. Not
-    /// durable before [`Segments::given`].
+    /// Rebuilds these rows of a segment for a target that lacks them, in a striped pool: columns of
+    /// the log from the other columns, or copies of metadata. Not durable before
+    /// [`Segments::given`].
     ///
     /// # Errors
     /// As [`Segments::copy_to`].
@@ -227,7 +227,7 @@ pub trait Segments: Send + Sync {
         Err(io::Error::new(io::ErrorKind::Unsupported, "there are no stripes"))
     }
 
-    /// Whether P and Q of these rows of the log are what the data makes, in a pool in stripes.
+    /// Returns whether P and Q of these rows of the log match the data, in a striped pool.
     ///
     /// # Errors
     /// If a device is not in, or can't be read.
@@ -235,8 +235,9 @@ pub trait Segments: Send + Sync {
         Err(io::Error::new(io::ErrorKind::Unsupported, "there are no stripes"))
     }
 
-    /// They have all that they lacked. A device is in when this returns, and columns are where they
-    /// were moved to; all devices that are in say so.
+    /// Ends catching up of a target that lacks nothing any more. When this returns, the device is
+    /// in, or the columns are at their new locations, and the labels of all devices that are in say
+    /// so.
     ///
     /// # Errors
     /// As [`Segments::copy_to`].
@@ -244,100 +245,100 @@ pub trait Segments: Send + Sync {
         Err(io::Error::new(io::ErrorKind::Unsupported, "there is one device"))
     }
 
-    /// Takes a device out, for `why`: nothing is asked of it any more.
+    /// Takes a device out, for the reason `why`: it is not used any more.
     ///
     /// # Errors
-    /// If there is none such, or no other has all of the pool.
+    /// If there is no such device, or the others can't do without it.
     fn take_out(&self, _device: u16, _why: &str) -> Result<(), DeviceError> {
         Err(DeviceError::OnlyOne)
     }
 
-    /// Has a device that is out, and answers, catch up.
+    /// Starts catching up of a device that is out and responds.
     ///
     /// # Errors
-    /// If there is none such, or it is not out, or the device fails at once.
+    /// If there is no such device, it is not out, or it fails at once.
     fn take_back(&self, _device: u16) -> Result<(), DeviceError> {
         Err(DeviceError::OnlyOne)
     }
 
-    /// Whether the medium takes no writes at all: see [`sys::Disk::has_given_up`].
+    /// Returns whether the medium accepts no more writes: see [`sys::Disk::has_given_up`].
     fn has_given_up(&self) -> bool;
 
-    /// Whether it refuses all writes at the moment: see [`sys::Disk::is_refusing`].
+    /// Returns whether the medium refuses all writes at the moment: see [`sys::Disk::is_refusing`].
     fn is_refusing(&self) -> bool;
 
-    /// How often a write or a flush was retried that it had refused.
+    /// Returns how often a refused write or flush was retried.
     fn retry_count(&self) -> u64;
 
-    /// Lets others go on: see [`sys::Disk::give_way`].
+    /// Lets other threads run: see [`sys::Disk::give_way`].
     fn give_way(&self) -> bool;
 
-    /// Where a place is on the device, in bytes: for what people are told, and for who damages it
-    /// in a test. Nothing is read or written by it.
+    /// Returns the offset of a place on its device, in bytes: for messages, and for tests that
+    /// damage it. Never used for I/O.
     fn locate(&self, place: Place) -> u64;
 }
 
-/// What keeps out whoever had an earlier epoch.
+/// The mechanism that fences processes of earlier epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fence {
-    /// The lock of the file or the device, held since it was opened and until the process has
-    /// ended, with all that it had on its way. It keeps out other processes of this machine that
-    /// ask for the lock; no other machine, and nobody who writes without it.
+    /// The lock of the file or the device, held from opening until the process has ended, with all
+    /// of its I/O. It keeps out other processes of this machine that request the lock, but not
+    /// other machines, nor programs that write without it.
     Lock,
-    /// Nothing: only this process knows of it.
+    /// None: only this process can access the medium.
     Memory,
 }
 
-/// Why there is no root, or no new one.
+/// Why a root can't be read or replaced.
 #[derive(Debug, thiserror::Error)]
 pub enum RootError {
-    /// Nothing there is a root: why.
+    /// No copy is valid: why.
     #[error("{0}")]
     None(String),
-    /// There is one that a newer version of Holdfast has written: why it can't be read.
+    /// The root was written by a newer version of Holdfast: why it can't be read.
     #[error("it was written by a newer version: {0}")]
     Newer(String),
-    /// The pool is larger than where it lives.
+    /// The pool is larger than its medium.
     #[error("the pool has {wants_bytes} bytes, but its device only {has_bytes}")]
     Short {
-        /// What the root names.
+        /// The size in the root.
         wants_bytes: u64,
-        /// What there is.
+        /// The size of the medium.
         has_bytes: u64,
     },
-    /// The device says that it is another one, or of another pool.
+    /// The label says that this is another device, or one of another pool.
     #[error("its root is of pool {pool}, and its label says that it is {label}")]
     OtherDevice {
-        /// What the label says.
+        /// The pool in the label.
         label: String,
-        /// The pool that the root is of.
+        /// The pool in the root.
         pool: String,
     },
-    /// Another one stands there than was expected.
+    /// The root is not the expected one.
     #[error("root {expected} was expected, and {found} is there")]
     Overtaken {
         /// The sequence number that was expected.
         expected: u64,
-        /// The one that is there.
+        /// The sequence number that was found.
         found: u64,
     },
-    /// The medium has failed.
+    /// The medium failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// A copy of a label that did not say what it has to say.
+/// A copy of a label that was not what it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadLabel {
-    /// Which copy: 0 or 1.
+    /// The copy: 0 or 1.
     pub copy: u8,
-    /// Where it is on the device, in bytes.
+    /// Its offset on the device, in bytes.
     pub offset_bytes: u64,
-    /// Whether it was written anew.
+    /// Whether it was rewritten.
     pub mended: bool,
 }
 
-/// [`Segments`] that several have.
+/// A shared handle to [`Segments`].
 #[derive(Clone)]
 pub struct Shared(Arc<dyn Segments>);
 

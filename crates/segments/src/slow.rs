@@ -1,13 +1,12 @@
-//! A medium each of whose requests takes a stated time more: for tests and benchmarks.
+//! A medium that adds a given latency to each request: for tests and benchmarks.
 //!
-//! It stands for a medium that is far away. A request is held back before it is begun, and all
-//! that are held back wait at the same time, as they would on a network: 64 that were queued
-//! together take one latency, not 64. A channel waits by a timer that its poller hears; a caller
-//! that may block sleeps.
+//! It imitates a distant medium. A request is delayed before it is started, and all delayed
+//! requests wait in parallel, as on a network: 64 that were queued together take one latency, not
+//! 64. A channel waits with a timer in its poller; a caller that may block sleeps.
 //!
 //! Invariants:
 //! 1. A request is passed on once, after its latency, in the order in which it was queued.
-//! 2. Whatever the medium below refuses at once is refused at once, and never held back.
+//! 2. A request that the medium below refuses at once is refused at once, and never delayed.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,35 +21,35 @@ use sys::{Clock, Completion, Disk, Persist, Timer};
 
 use crate::channel::Channel;
 
-/// A request that is held back.
+/// A delayed request.
 enum Held {
     Read { user_data: u64, place: Place, frames: Vec<FrameMut> },
     Append { user_data: u64, place: Place, frames: Vec<Frame>, persist: Persist },
 }
 
-/// A channel whose requests are held back.
+/// A channel that delays its requests.
 pub struct SlowChannel {
     below: Box<dyn Channel>,
     latency: Duration,
     clock: Clock,
     timer: Timer,
-    /// When the timer goes off.
+    /// The expiry of the timer.
     set_to: Option<Duration>,
-    /// What is held back, and until when: in the order of time.
+    /// Delayed requests and when to pass them on, in order of time.
     held: VecDeque<(Duration, Held)>,
 }
 
 impl SlowChannel {
-    /// Holds back what goes through `below`, for `latency`.
+    /// Delays requests through `below` by `latency`.
     ///
     /// # Errors
-    /// If the system has no timer left.
+    /// If the system has no more timers.
     pub fn new(below: Box<dyn Channel>, latency: Duration) -> io::Result<Self> {
         let (clock, timer, held) = (Clock::start(), Timer::new()?, VecDeque::new());
         Ok(Self { below, latency, clock, timer, set_to: None, held })
     }
 
-    /// How many requests are held back, of those in flight.
+    /// Returns how many of the requests in flight are delayed.
     pub fn held_count(&self) -> usize {
         self.held.len()
     }
@@ -61,7 +60,7 @@ impl SlowChannel {
         self.held.push_back((due, request));
     }
 
-    /// Passes on what has waited long enough, and has the timer wait for the next.
+    /// Passes on requests that have waited long enough, and sets the timer to the next.
     fn pass_on(&mut self) -> io::Result<()> {
         let now = self.clock.now();
         while self.held.front().is_some_and(|(due, _)| *due <= now) {
@@ -163,14 +162,14 @@ impl fmt::Debug for SlowChannel {
     }
 }
 
-/// A disk that sleeps before each request, for callers that may wait.
+/// A disk that sleeps before each request, for callers that may block.
 pub struct SlowDisk {
     below: Arc<dyn Disk>,
     latency: Duration,
 }
 
 impl SlowDisk {
-    /// Holds back what goes to `below`, for `latency`.
+    /// Delays requests to `below` by `latency`.
     pub fn new(below: Arc<dyn Disk>, latency: Duration) -> Self {
         Self { below, latency }
     }
@@ -214,7 +213,7 @@ impl Disk for SlowDisk {
         self.below.flush_failures()
     }
 
-    /// What `write` writes goes through this disk, and waits there; here the flush does.
+    /// The writes of `write` go through this disk and sleep there; the flush sleeps here.
     fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
         self.wait().write_and_flush(write)
     }

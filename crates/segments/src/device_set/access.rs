@@ -1,4 +1,4 @@
-//! Reading and writing what the devices have, for who may wait.
+//! Blocking reads and writes of devices.
 
 use std::io;
 use std::ops::Range;
@@ -19,10 +19,10 @@ use super::table::Table;
 use super::workers::{ALONE, FLUSH, TRANSFER, Terms, each, timed_out};
 
 impl Members {
-    /// Writes to each device what it gets of an append. One that refuses is out.
+    /// Writes to each device its share of an append. A device that fails goes out.
     ///
     /// # Errors
-    /// That of a device that must stay in; if parity can't be made.
+    /// That of a device that must stay in; if parity can't be computed.
     pub(super) fn append(
         &self,
         place: Place,
@@ -47,7 +47,7 @@ impl Members {
         })
     }
 
-    /// What each device gets of an append, and the members that these are.
+    /// Returns each device's share of an append, and the members that they refer to.
     ///
     /// # Errors
     /// As [`placement::Placement::shares`].
@@ -63,10 +63,10 @@ impl Members {
         Err(no_member())
     }
 
-    /// Reads from a device that has it, or makes it of what others have.
+    /// Reads from a device that has the data, or reconstructs it from others.
     ///
     /// # Errors
-    /// That of the last that was asked.
+    /// That of the last device that was read.
     pub(super) fn read(
         self: &Arc<Self>,
         place: Place,
@@ -107,7 +107,8 @@ impl Members {
         Ok(())
     }
 
-    /// Reads from one of several that have it: which of the others that was, if it was one.
+    /// Reads from one of several devices that have the data; returns which of the others it was, if
+    /// it was one.
     fn read_one(
         self: &Arc<Self>,
         sources: Sources,
@@ -124,11 +125,12 @@ impl Members {
         Ok(other)
     }
 
-    /// Reads a column of these rows from where it is, if that is to be asked, or makes it of those
-    /// that others have, without one of these if that is wanted. Whether it was read from there.
+    /// Reads a column of these rows from its location, if that is to be tried, or reconstructs it
+    /// from the others, optionally without one of these. Returns whether it was read from its
+    /// location.
     ///
     /// # Errors
-    /// If there are too few, `NotConnected` where that is because of devices that are not in.
+    /// If there are too few; `NotConnected` if that is because devices are not in.
     fn make(
         self: &Arc<Self>,
         slots: &Slots,
@@ -153,7 +155,7 @@ impl Members {
         }
     }
 
-    /// Where all columns of these rows are, by their numbers.
+    /// Returns the locations of all columns of these rows, by number.
     fn stands<'a>(
         &'a self,
         slots: &'a Slots,
@@ -165,19 +167,19 @@ impl Members {
         })
     }
 
-    /// How parity of a segment is made, and where columns are.
+    /// Returns the code of a segment, and the location of columns.
     ///
     /// # Errors
-    /// If the pool is not in stripes.
+    /// If the pool is not striped.
     fn stripes(&self, segment: u32) -> io::Result<(&dyn Code, Arc<Table>)> {
         let table = self.placement().table().ok_or_else(is_out)?;
         Ok((self.placement().code_of(&table, segment).ok_or_else(is_out)?, table))
     }
 
-    /// Reads one of the copies, by its number: see [`crate::Segments::copies`].
+    /// Reads one copy, by its number: see [`crate::Segments::copies`].
     ///
     /// # Errors
-    /// What the device says; `NotFound` and `NotConnected` if there is none such (any more).
+    /// Those of the device; `NotFound` and `NotConnected` if there is no such copy (any more).
     pub(super) fn read_copy(
         self: &Arc<Self>,
         place: Place,
@@ -204,7 +206,7 @@ impl Members {
         Ok(())
     }
 
-    /// Where a copy is that is stored.
+    /// Returns the location of a stored copy.
     pub(super) fn stored_copy(&self, slots: &Slots, held: &Held, copy: usize) -> io::Result<At> {
         match held {
             Held::Copies(copies) => copies.get(copy).copied().ok_or_else(no_copy),
@@ -215,10 +217,7 @@ impl Members {
         }
     }
 
-    /// Writes, durably, what a device should have of a copy.
-    ///
-    /// # Errors
-    /// As [`crate::Segments::mend`].
+    /// Rewrites a device's part of a copy, durably.
     pub(super) fn mend(&self, place: Place, copy: u32, frames: &[Frame]) -> io::Result<()> {
         let slots = self.slots();
         for run in self.placement().runs(place, frames.len(), &slots)? {
@@ -238,11 +237,11 @@ impl Members {
         Ok(())
     }
 
-    /// What a column has in these rows of a segment, if that is anything, and whether all that was
-    /// read says the same: `false` if one of the others holds something else than was written.
+    /// Returns the content of a column in these rows of a segment, if there is any, and whether all
+    /// sources agree: `false` if one of them is not what was written.
     ///
     /// # Errors
-    /// If others don't have it.
+    /// If the other devices lack it.
     pub(super) fn rows_of(
         self: &Arc<Self>,
         column: usize,
@@ -263,7 +262,7 @@ impl Members {
             let first = (copies_of * METADATA_COPIES) as usize;
             let others = (first..first + METADATA_COPIES as usize).filter(|other| *other != column);
             let others = others.filter_map(|other| Some((other, at(other)?))).collect();
-            // A copy of another one would make the same mistake twice, if that one lies.
+            // A copy from another device would repeat that device's error.
             let own = at(column).filter(|(slot, _)| slot.is_in());
             self.read_one(Sources { own, others, needed: 1 }, &mut frames, PATIENTLY)?;
         } else if let Some(found) = self.make_compared(&slots, of, column, rows.len()) {
@@ -275,8 +274,8 @@ impl Members {
         Ok(Some((frames.into_iter().map(FrameMut::freeze).collect(), true)))
     }
 
-    /// A column that is lost, made of the others, and whether one more of these than it takes says
-    /// the same; `None` if it is there, or none of them can be spared.
+    /// Reconstructs a lost column, and returns whether one source more than needed agrees; `None`
+    /// if the column is not lost, or no source can be spared.
     fn make_compared(
         self: &Arc<Self>,
         slots: &Slots,
@@ -292,7 +291,7 @@ impl Members {
             return None;
         }
         let sources = Sources { own: None, others, needed: data + 1 };
-        // Where one of them does not answer it is made of the rest.
+        // If one of them does not respond, the column is reconstructed from the rest.
         let found = self.gather(sources, Blocks { count, read: PATIENTLY }).ok()?;
         let mut found = found.by_column(columns);
         let spare = (0..columns).rev().find(|column| found[*column].is_some())?;
@@ -306,7 +305,7 @@ impl Members {
         }))
     }
 
-    /// Whether the parity of these rows of the log is that of the data.
+    /// Returns whether the parity of these rows of the log matches the data.
     ///
     /// # Errors
     /// If a device is not in, or can't be read.
@@ -330,10 +329,10 @@ impl Members {
         code.verify(&columns).map_err(io::Error::other)
     }
 
-    /// Makes all longer that are written to, where they are shorter.
+    /// Grows all devices that are written to and are shorter.
     ///
     /// # Errors
-    /// What they say: one that can't is none that has failed, and nothing grows.
+    /// Those of the devices. A device that can't grow has not failed; the pool then does not grow.
     pub(super) fn grow(&self, capacity_bytes: u64) -> io::Result<()> {
         let is_short = |slot: &&Arc<Slot>| {
             let device = slot.written();
@@ -352,7 +351,7 @@ impl Members {
         late
     }
 
-    /// The only device that is written to, if it is one.
+    /// Returns the device that is written to, if there is only one.
     pub(super) fn only(&self) -> Option<Arc<Slot>> {
         let slots = self.slots();
         let mut written = slots.iter().filter(|slot| slot.written().is_some());
@@ -361,13 +360,13 @@ impl Members {
     }
 }
 
-/// The device at this position, and where something is on it.
+/// Returns the device at this position, and the offset on it.
 fn stand(slots: &[Arc<Slot>], at: At) -> Option<Stand> {
     Some((slots.get(at.position)?.clone(), at.offset_bytes))
 }
 
-/// How often members are looked at again while the map has a device that is none of them: both
-/// change one right after the other.
+/// How often to look at the members again while the map has a device that is not a member: both
+/// change, one right after the other.
 pub(super) const LOOKS_MAX: usize = 10_000;
 
 pub(super) fn no_member() -> io::Error {

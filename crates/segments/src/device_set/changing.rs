@@ -1,4 +1,4 @@
-//! What administrators change of the members of a pool.
+//! Changes of a pool's members by administrators.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,7 +15,7 @@ use crate::labels;
 use crate::plan::DEVICES_MAX;
 
 impl Members {
-    /// An administrator takes a device out.
+    /// Takes a device out for the administrator.
     pub(super) fn take_out(&self, number: u16, why: &str) -> Result<(), DeviceError> {
         let slot = self.slot(number)?;
         match slot.state() {
@@ -37,7 +37,7 @@ impl Members {
         })
     }
 
-    /// Has a device that is out catch up.
+    /// Starts catching up of a device that is out.
     pub(super) fn take_back(&self, number: u16) -> Result<(), DeviceError> {
         self.begin()?;
         let mut change = self.change();
@@ -56,8 +56,8 @@ impl Members {
         Err(DeviceError::State { number, state: slot.state(), instead })
     }
 
-    /// A device comes, blank or one of this pool that was not there; it catches up. In the place of
-    /// `old`, if there is one.
+    /// Adds a device, blank or one of this pool that was missing, in the place of `old` if there is
+    /// one. It then catches up.
     pub(super) fn add(
         &self,
         device: Device,
@@ -76,7 +76,7 @@ impl Members {
         let (has_stripes, table) =
             (self.placement().has_stripes(), self.placement().mapped_table());
         let next = match replaced.filter(|_| has_stripes) {
-            // It has the place of the other in each segment.
+            // It takes the place of the old one in each segment.
             Some(replaced) => replaced,
             None if table.is_some() => free_number(&slots),
             None => slots.last().map_or(0, |slot| slot.number + 1),
@@ -84,7 +84,7 @@ impl Members {
         let geometry = self.placement().geometry();
         let has_bytes = device.disk.len_bytes();
         let needs_bytes = match table {
-            // One that comes as one more has to have a part at least.
+            // An additional device needs at least one part.
             Some(_) => {
                 let least = geometry.part_offset_bytes(2);
                 least.max(self.needed_bytes((geometry, change.bytes), next))
@@ -110,8 +110,8 @@ impl Members {
         Ok(number)
     }
 
-    /// A device that is too small for what another one had comes as one more, and the other goes:
-    /// its columns are made again wherever there is room.
+    /// Adds a device that is too small for the columns of the old one, and removes the old one,
+    /// whose columns are rebuilt wherever there is room.
     fn add_beside(&self, device: Device, old: u16, entropy: [u8; 16]) -> Result<u16, DeviceError> {
         let slot = self.slot(old)?;
         if slot.written().is_some() {
@@ -120,13 +120,13 @@ impl Members {
         }
         let number = self.add(device, None, entropy)?;
         match self.empty(old) {
-            // Then it is made again when it is taken for lost, as far as there is room.
+            // Its columns are then rebuilt when it counts as lost, as far as there is room.
             Ok(()) | Err(DeviceError::NoRoom { .. }) => Ok(number),
             Err(error) => Err(error),
         }
     }
 
-    /// A device goes for good.
+    /// Removes a device permanently.
     pub(super) fn remove(&self, number: u16) -> Result<(), DeviceError> {
         let slot = self.slot(number)?;
         if self.placement().has_stripes() {
@@ -142,8 +142,8 @@ impl Members {
     }
 }
 
-/// A device comes to these, or takes the place of one, in a pool in stripes, or one with a map of
-/// parts, or neither.
+/// Adds a device to these, or replaces one, in a pool that is striped, has a map of parts, or
+/// neither.
 fn put(
     slots: &mut Vec<Arc<Slot>>,
     slot: &Arc<Slot>,
@@ -176,7 +176,7 @@ fn put(
     Ok(())
 }
 
-/// The lowest number that no device has.
+/// Returns the lowest unused number.
 fn free_number(slots: &[Arc<Slot>]) -> u16 {
     let taken = |number: &u16| slots.iter().any(|slot| slot.number == *number);
     (0..).find(|number| !taken(number)).unwrap_or_default()

@@ -1,10 +1,10 @@
-//! A thread's way to several devices: a ring to each, and what becomes of those that fail or are
-//! late.
+//! One thread's non-blocking access to several devices: a ring for each, and the handling of
+//! devices that fail or are late.
 //!
 //! Invariants:
-//! 1. An append ends when each device that it went to has it, or is out in durable labels.
-//! 2. Memory that the kernel may touch stays with its ring until that request has ended, also if
-//!    its answer was given long before, by another device.
+//! 1. An append completes when each device that it went to has it, or is out in durable labels.
+//! 2. Memory that the kernel may access stays with its ring until that request has completed, even
+//!    if another device has answered it long before.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -23,21 +23,21 @@ use super::members::{Members, Slots};
 use super::placement::{At, Held, Share, are_known};
 use crate::channel::Channel;
 
-/// How often it is looked who is late.
+/// How often to check for late devices.
 pub(super) const TICK: Duration = Duration::from_millis(10);
 
-/// Lays a line to a device, if there are any to such.
+/// Opens a line to a device, if it is of a kind that has lines.
 type Lay = Box<dyn Fn(&Device) -> Option<Box<dyn Line>>>;
 
-/// A thread's way to the devices of a pool.
+/// One thread's channel to the devices of a pool.
 pub(super) struct SetChannel {
     pub(super) members: Arc<Members>,
     lay: Lay,
     event: Arc<Event>,
-    /// The members as they were last looked at, and when that was.
+    /// The members when they were last looked at, and their generation.
     pub(super) slots: Slots,
     generation: u64,
-    /// Never fewer: a lane's number is that of its requests.
+    /// Never shrinks, because requests refer to lanes by their index.
     pub(super) lanes: Vec<Lane>,
     pub(super) requests: Requests,
     done: Vec<Completion>,
@@ -80,7 +80,7 @@ impl SetChannel {
         channel
     }
 
-    /// Devices may have come or gone.
+    /// Updates the lanes if devices were added or removed.
     pub(super) fn look_at_members(&mut self) {
         let generation = self.members.generation();
         if generation == self.generation {
@@ -102,7 +102,7 @@ impl SetChannel {
         assert!(self.lanes.len() <= Lanes::BITS as usize, "a lane has a bit");
     }
 
-    /// What each device gets of an append, of the members as they are now.
+    /// Returns each device's share of an append, for the current members.
     fn shares(&mut self, place: Place, frames: &[Frame]) -> io::Result<Vec<Share>> {
         for _ in 0..LOOKS_MAX {
             self.look_at_members();
@@ -139,7 +139,7 @@ impl SetChannel {
             }
             Err(failed) => {
                 let slot = &self.lanes[bit.trailing_zeros() as usize].slot;
-                // Only the last one's error is the pool's.
+                // Only the error of the last device is the pool's.
                 if let Err(last) = self.members.fail(slot, failed) {
                     error.get_or_insert(last);
                 }
@@ -148,7 +148,7 @@ impl SetChannel {
         self.answer_append(index);
     }
 
-    /// Answers an append, if nothing is owed any more.
+    /// Completes an append if it waits for no lane any more.
     pub(super) fn answer_append(&mut self, index: u32) {
         if let Some(Request::Append { user_data, owed: 0, frames, error, is_answered, .. }) =
             self.requests.get(index)

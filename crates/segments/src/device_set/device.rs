@@ -1,4 +1,4 @@
-//! A device, and what is known of it as a member of a pool.
+//! A device, and its state as a member of a pool.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -12,30 +12,30 @@ use sys::{Disk, FileDisk};
 use super::workers::{Limits, Workers};
 use crate::devices::{DeviceState, DeviceStatus};
 
-/// A device to make a pool on, or to open one with.
+/// A device for creating or opening a pool.
 #[derive(Clone)]
 pub struct Device {
     pub(super) disk: Arc<dyn Disk>,
-    /// The same, if it is a file or a block device: then there are channels to it.
+    /// The same device, if it is a file or a block device; there are then channels to it.
     pub(super) file: Option<Arc<FileDisk>>,
-    /// Threads that call it, if a call may take long; else that is done on the spot.
+    /// The threads that call it, if calls may take long; otherwise calls are made directly.
     pub(super) workers: Option<Arc<Workers>>,
     pub(super) name: String,
 }
 
 impl Device {
-    /// A file or a block device; `name` is what people are told, such as its path.
+    /// Uses a file or a block device; `name` is for messages, such as its path.
     pub fn of_file(file: Arc<FileDisk>, name: String) -> Self {
         let workers = Some(Workers::new(Limits::OF_FILES));
         Self { disk: file.clone(), file: Some(file), workers, name }
     }
 
-    /// Any disk, such as a simulated one.
+    /// Uses any disk, such as a simulated one.
     pub fn over(disk: Arc<dyn Disk>, name: String) -> Self {
         Self { disk, file: None, workers: None, name }
     }
 
-    /// The same disk, which is called on threads, as if it were a file.
+    /// Has the disk called on threads, as if it were a file.
     #[cfg(test)]
     pub(super) fn with_workers(self, limits: Limits) -> Self {
         Self { workers: Some(Workers::new(limits)), ..self }
@@ -58,28 +58,28 @@ impl fmt::Debug for Device {
 pub(super) struct Slot {
     pub(super) number: u16,
     pub(super) id: DeviceId,
-    /// `None` if it was not there when the pool was opened.
+    /// `None` if it was missing when the pool was opened.
     pub(super) device: Option<Device>,
     state: AtomicU8,
-    /// How much of it the pool has, in bytes, where there is a map of parts.
+    /// How much of it the pool uses, in bytes, in a pool with a map of parts.
     bytes: AtomicU64,
-    /// Which map of parts it has, as far as this process knows; 0 if that is none.
+    /// The sequence number of its map of parts, as far as this process knows; 0 if it has none.
     pub(super) map_sequence: AtomicU64,
-    /// Which of all attempts of the pool's devices to catch up is its last; 0 before the first.
+    /// The number of its last attempt to catch up, counted over all devices; 0 before the first.
     pub(super) attempts: AtomicU64,
-    /// Requests that have not ended.
+    /// The number of its requests in flight.
     pub(super) in_flight: AtomicU32,
-    /// The sequence of the newest label that it was given. Held while one is written, so that one
-    /// which took long is not over a newer one in the end.
+    /// The sequence number of the newest label written to it. Locked during the write, so that a
+    /// slow write does not overwrite a newer label.
     pub(super) label: Mutex<u64>,
-    /// Flushes of it that had failed when it began to catch up.
+    /// The number of its failed flushes when it began to catch up.
     flushes_failed: AtomicU64,
     why_out: Mutex<Option<String>>,
-    /// How often it went from being in to anything else.
+    /// How often it stopped being in.
     exits: AtomicU64,
-    /// Since when it is in this state.
+    /// When its state last changed.
     since: Mutex<Instant>,
-    /// When it went out by failing, each time.
+    /// The times at which it went out by failing.
     pub(super) departures: Mutex<Vec<Instant>>,
     pub(super) read_errors: AtomicU64,
     pub(super) write_errors: AtomicU64,
@@ -130,7 +130,8 @@ impl Slot {
         STATES[usize::from(self.state.load(Ordering::Acquire))]
     }
 
-    /// For [`super::members`] alone, which has said so in labels before, if it has to.
+    /// Sets the state. For [`super::members`] only, which has recorded it in labels before, if
+    /// necessary.
     pub(super) fn set(&self, state: DeviceState, why_out: Option<String>) {
         let code = STATES.iter().position(|known| *known == state);
         *self.why_out.lock().unwrap_or_else(PoisonError::into_inner) = why_out;
@@ -144,17 +145,17 @@ impl Slot {
         }
     }
 
-    /// How often it went from being in to anything else.
+    /// Returns how often it stopped being in.
     pub(super) fn exits(&self) -> u64 {
         self.exits.load(Ordering::Acquire)
     }
 
-    /// Since when it is in the state that it has.
+    /// Returns when its state last changed.
     pub(super) fn since(&self) -> Instant {
         *self.since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why it goes out, before it is.
+    /// Records why it is about to go out.
     pub(super) fn set_why(&self, error: &std::io::Error) {
         let why = Some(error.to_string());
         *self.why_out.lock().unwrap_or_else(PoisonError::into_inner) = why;
@@ -164,13 +165,13 @@ impl Slot {
         self.why_out.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// It begins to get all that is written: none of its flushes may fail from here on.
+    /// Records the failed flushes at the beginning of catching up: none may fail from here on.
     pub(super) fn note_flushes(&self) {
         let failures = self.device.as_ref().map_or(0, |device| device.disk.flush_failures());
         self.flushes_failed.store(failures, Ordering::Release);
     }
 
-    /// Flushes what it was given while it was catching up.
+    /// Flushes what was written while it was catching up.
     pub(super) fn flush_all(&self, disk: &dyn Disk) -> std::io::Result<()> {
         disk.flush()?;
         match disk.flush_failures() == self.flushes_failed.load(Ordering::Acquire) {
@@ -183,23 +184,23 @@ impl Slot {
         self.state() == DeviceState::In
     }
 
-    /// Its device, if it is there.
+    /// Returns its device, if present.
     pub(super) fn device(&self) -> Option<&Device> {
         self.device.as_ref()
     }
 
-    /// Its device, if all that is written goes to it.
+    /// Returns its device, if it receives all writes.
     pub(super) fn written(&self) -> Option<&Device> {
         let is_written = matches!(self.state(), DeviceState::In | DeviceState::CatchingUp);
         self.device.as_ref().filter(|_| is_written)
     }
 
-    /// Its device, if it may be read.
+    /// Returns its device, if it may be read.
     pub(super) fn readable(&self) -> Option<&Device> {
         self.device.as_ref().filter(|_| self.is_in())
     }
 
-    /// How much of it the pool has, in bytes, where there is a map of parts.
+    /// Returns how much of it the pool uses, in bytes, in a pool with a map of parts.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Acquire)
     }
@@ -208,12 +209,12 @@ impl Slot {
         self.bytes.store(bytes, Ordering::Release);
     }
 
-    /// What it should have was not read from it, but from others.
+    /// Counts a read of its data that other devices served.
     pub(super) fn note_read_elsewhere(&self) {
         self.reads_elsewhere.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What labels say of it.
+    /// Returns its entry in labels.
     pub(super) fn member(&self, bytes: u64) -> Member {
         let state = self.state().of_member();
         Member { device: self.id, bytes, number: self.number, state }

@@ -1,4 +1,5 @@
-//! Reading the same rows from devices that have them, or as many as it takes to make them.
+//! Reads of the same rows from a device that has them, or from as many as needed to reconstruct
+//! them.
 
 use std::io;
 use std::sync::Arc;
@@ -13,13 +14,13 @@ use super::lanes::UnderWay;
 use super::members::Members;
 use super::workers::{Asked, TRANSFER, timed_out};
 
-/// How something is read from a disk: patiently, or not.
+/// How to read from a disk: with retries or without.
 pub(super) type Read = fn(&dyn Disk, u64, &mut [FrameMut]) -> io::Result<()>;
 
-/// Again and again.
+/// With retries.
 pub(super) const PATIENTLY: Read = |disk, at, frames| disk.read_patiently(at, frames);
 
-/// How much is read from each, and how.
+/// How much to read from each device, and how.
 #[derive(Clone, Copy)]
 pub(super) struct Blocks {
     pub(super) count: usize,
@@ -34,28 +35,29 @@ impl Blocks {
     }
 }
 
-/// Where something is: a device, and where on it, in bytes.
+/// A location: a device, and an offset on it in bytes.
 pub(super) type Stand = (Arc<Slot>, u64);
 
-/// Who may be asked.
+/// The devices to read from.
 #[derive(Default)]
 pub(super) struct Sources {
-    /// Has what is wanted.
+    /// The device with the wanted data.
     pub(super) own: Option<Stand>,
-    /// Each has a column of what makes it, by its number, or all.
+    /// Devices with columns from which it can be reconstructed, by their numbers, or with copies of
+    /// it.
     pub(super) others: Vec<(usize, Stand)>,
-    /// How many of the others it takes.
+    /// How many of the others are needed.
     pub(super) needed: usize,
 }
 
-/// What was read.
+/// The data read.
 pub(super) enum Gathered {
     Own(Vec<FrameMut>),
     Others(Vec<(usize, Vec<FrameMut>)>),
 }
 
 impl Gathered {
-    /// What each of the columns has.
+    /// Returns the data of each column.
     pub(super) fn by_column(self, columns: usize) -> Vec<Option<Vec<Frame>>> {
         let mut all = vec![None; columns];
         if let Self::Others(others) = self {
@@ -67,12 +69,12 @@ impl Gathered {
     }
 }
 
-/// One that is asked: its column, if it is one of the others.
+/// A device that is read: its column, if it is one of the others.
 type Source = (Option<usize>, Arc<Slot>);
 
 impl Members {
-    /// Reads from the device that has what is wanted; where it fails, or is late, as many of the
-    /// others as it takes. One more of them for each that fails or is late.
+    /// Reads from the device with the wanted data; if it fails or is late, from as many of the
+    /// others as needed, and one more for each of them that fails or is late.
     ///
     /// # Errors
     /// That of the last that failed; `NotConnected` if too few are in.
@@ -127,7 +129,8 @@ impl Members {
         gathered
     }
 
-    /// Those that others were asked instead of may still end in their time; else they are out.
+    /// Waits for late reads that others have replaced; a device whose read exceeds its limit goes
+    /// out.
     fn watch(self: &Arc<Self>, mut asked: Asked<Source, Vec<FrameMut>>) {
         if asked.waiting().next().is_none() {
             return;

@@ -1,4 +1,4 @@
-//! Writing to those who lack something what others have.
+//! Copying data to targets that lack it.
 
 use std::io;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use super::workers::{ALONE, TRANSFER};
 use crate::devices::{DeviceState, Lacking, Rebuilt};
 
 impl Members {
-    /// Whether something of this segment is lacking there.
+    /// Returns whether the target lacks anything of this segment.
     pub(super) fn lacks(&self, who: Lacking, segment: u32) -> bool {
         match (who, self.placement().table()) {
             (_, None) => true,
@@ -27,10 +27,7 @@ impl Members {
         }
     }
 
-    /// Writes to those who lack something what they should have of these frames.
-    ///
-    /// # Errors
-    /// As [`crate::Segments::copy_to`].
+    /// Writes to a target its share of these frames.
     pub(super) fn copy_to(&self, who: Lacking, place: Place, frames: &[Frame]) -> io::Result<()> {
         let Lacking::Device(device) = who else { return self.copy_to_parts(place, frames) };
         let (slot, slots) = (self.coming(device)?, self.slots());
@@ -58,10 +55,7 @@ impl Members {
         Ok(())
     }
 
-    /// Writes to those who lack something what they should have in these rows of a segment.
-    ///
-    /// # Errors
-    /// As [`crate::Segments::rebuild`].
+    /// Rebuilds these rows of a segment for a target.
     pub(super) fn rebuild(
         self: &Arc<Self>,
         who: Lacking,
@@ -100,10 +94,10 @@ impl Members {
         Ok(rebuilt)
     }
 
-    /// A device has all that it lacked: it is flushed, and `admit` has it be in.
+    /// Ends catching up of a device that lacks nothing any more: flushes it, and calls `admit`.
     ///
     /// # Errors
-    /// What it says, and then it is out; those of `admit`.
+    /// Those of the device, which then is out; those of `admit`.
     pub(super) fn given(
         &self,
         device: u16,
@@ -119,7 +113,7 @@ impl Members {
         })
     }
 
-    /// A device that is catching up.
+    /// Returns a device that is catching up.
     fn coming(&self, device: u16) -> io::Result<Arc<Slot>> {
         let slot = self.slot(device).map_err(io::Error::other)?;
         match slot.state() {
@@ -133,8 +127,8 @@ impl Members {
         self.one(slot, TRANSFER, move |disk| disk.write(offset_bytes, &frames))
     }
 
-    /// The same, to a part that a column is moved to, from a row of it on. If that fails, all that
-    /// is moved now stays where it is.
+    /// The same, for a part to which a column is moved, from one of its rows on. If this fails, all
+    /// current moves are given up.
     fn give_part(&self, (part, row): (Part, u32), frames: &[Frame]) -> io::Result<()> {
         let given = self.slot(part.device.into()).map_err(io::Error::other).and_then(|slot| {
             self.give(&slot, self.placement().row_of_part_bytes(part, row), frames)

@@ -1,4 +1,4 @@
-//! The map of parts grows: more segments, in parts that are free.
+//! Growing the map of parts: more segments, in free parts.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,11 +17,11 @@ use crate::parts::Parts;
 use crate::plan::{segments_in, stripe_columns};
 
 impl Members {
-    /// Has the map name so many segments as a pool has that is as long as this on each of as many
-    /// devices as there are columns. Files become longer, if it takes that.
+    /// Grows the map to as many segments as a pool of this size on each of as many devices as
+    /// columns would have. Grows files if necessary.
     ///
     /// # Errors
-    /// `StorageFull` if the devices have no room for them; that of a device.
+    /// `StorageFull` if the devices have no room; that of a device.
     pub(super) fn grow_map(&self, capacity_bytes: u64) -> io::Result<()> {
         let mut change = self.change();
         let Some(table) = self.placement().mapped_table() else { return Ok(()) };
@@ -51,8 +51,7 @@ impl Members {
         self.commit_map(&mut change, slots.clone(), next, table.moves().clone())
     }
 
-    /// What there is for so many more segments, as wide as they can be. Files become longer, if it
-    /// takes that.
+    /// Finds the space for so many more segments, as wide as possible. Grows files if necessary.
     fn room_for(
         &self,
         slots: &[Arc<Slot>],
@@ -73,14 +72,14 @@ impl Members {
         if widest >= COLUMNS_MIN.into() && count(&has, widest) >= more {
             return Ok(Room { bytes: has, width: widest });
         }
-        // Each of n devices has a share of the new columns, and the spare ones have parts too.
+        // Each of n devices gets a share of the new columns, and the spares get parts, too.
         let shares = has.len().saturating_sub(map.spares.into()).max(1) as u64;
         let parts_each = (more * widest as u64).div_ceil(shares);
         let long = |slot: &Arc<Slot>| {
             let device = slot.device.as_ref()?;
             let wanted = slot.bytes() + parts_each * geometry.part_bytes;
             if device.disk.len_bytes() < wanted {
-                // One that can't become longer has what it has.
+                // A device that can't grow keeps its size.
                 let _ = ask(device, UnderWay::one(slot), FLUSH, move |disk| disk.grow(wanted));
             }
             let bytes = device.disk.len_bytes().min(wanted).max(slot.bytes());
@@ -96,10 +95,10 @@ impl Members {
         }
     }
 
-    /// Makes this the map of these members, with these moves under way.
+    /// Makes this the map of these members, with these moves in progress.
     ///
     /// # Errors
-    /// As [`Members::commit`]; the map is what it was then.
+    /// As [`Members::commit`]; the map is then unchanged.
     pub(super) fn commit_map(
         &self,
         change: &mut Change,
@@ -123,11 +122,11 @@ impl Members {
     }
 }
 
-/// What there is for more segments.
+/// The space for more segments.
 struct Room {
-    /// How much of each device the pool has then.
+    /// How much of each device the pool then uses.
     bytes: BTreeMap<u16, u64>,
-    /// How many columns each of them has.
+    /// How many columns each segment has.
     width: usize,
 }
 
@@ -139,12 +138,12 @@ fn no_room(fit: u64) -> io::Error {
     io::Error::new(io::ErrorKind::StorageFull, text)
 }
 
-/// How many parts a device has of which the pool has so many bytes.
+/// Returns the number of parts in so many bytes of a device.
 pub(super) fn parts_in(geometry: Geometry, bytes: u64) -> u32 {
     geometry.count_in(bytes).saturating_sub(1) as u32
 }
 
-/// The free parts of devices of which the pool has so many bytes each.
+/// Returns the free parts of devices of which the pool uses so many bytes each.
 pub(super) fn free_parts(table: &Table, bytes: &BTreeMap<u16, u64>, geometry: Geometry) -> Parts {
     let mut parts = Parts::default();
     for (number, bytes) in bytes {
@@ -153,7 +152,7 @@ pub(super) fn free_parts(table: &Table, bytes: &BTreeMap<u16, u64>, geometry: Ge
     let map = table.map();
     let used = (1..map.segment_count()).flat_map(|segment| map.parts(segment));
     for part in used.chain(table.moves().values().copied()) {
-        // Of a device that is none of these nothing is free.
+        // A device that is not among these has no free parts.
         let _ = parts.take(part);
     }
     parts

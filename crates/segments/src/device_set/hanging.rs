@@ -1,7 +1,7 @@
-//! A pool on disks that hang until a test says otherwise.
+//! A pool on disks that hang until a test releases them.
 //!
-//! Each call is made on a thread and has [`PATIENCE`], which is there for who never ends, and says
-//! nothing of how long it took.
+//! Each call is made on a thread, with the limit [`PATIENCE`]. That detects calls that never
+//! return; tests measure no times.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use crate::devices::DeviceState::{self, CatchingUp, Out};
 use crate::plan::StripePlan;
 use crate::segments::Segments;
 
-/// Whoever takes longer has been held up.
+/// A call that takes longer is blocked.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) const LIMITS: Limits = Limits {
@@ -38,17 +38,17 @@ pub(super) enum Call {
     Discard,
 }
 
-/// Which calls hang, by where they are, in bytes.
+/// Selects the calls that hang, by their offset in bytes.
 type Hangs = Box<dyn Fn(Call, u64) -> bool + Send>;
 
 #[derive(Default)]
 struct Gate {
     hangs: Option<Hangs>,
-    /// Calls that hang.
+    /// The number of hanging calls.
     stuck: usize,
 }
 
-/// A disk in memory that hangs when it is told to.
+/// A disk in memory that hangs on request.
 pub(super) struct Hanging {
     pub(super) plain: Arc<Plain>,
     gate: Mutex<Gate>,
@@ -136,7 +136,7 @@ pub(super) struct World {
     geometry: Geometry,
 }
 
-/// All that hangs ends, so that no thread is left.
+/// Releases all hanging calls, so that no thread is left.
 impl Drop for World {
     fn drop(&mut self) {
         self.disks.iter().for_each(|disk| disk.release());
@@ -151,7 +151,7 @@ pub(super) fn devices(disks: &[Arc<Hanging>]) -> Vec<Device> {
     named.map(device).collect()
 }
 
-/// Makes a call that must end.
+/// Makes a call that must return.
 pub(super) fn done<R: Send + 'static>(call: impl FnOnce() -> R + Send + 'static) -> R {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || drop(sender.send(call())));
@@ -173,7 +173,7 @@ impl World {
         Self::of(disks, geometry)
     }
 
-    /// One with a map of parts, of which each device has twenty.
+    /// A pool with a map of parts, with twenty parts on each device.
     pub(super) fn planned(count: usize) -> Self {
         let disks: Vec<_> = (0..count).map(|_| Hanging::new()).collect();
         let (part_bytes, capacity_bytes) = (64 << 10, stripes_tests::geometry(2).pool_bytes());
@@ -197,7 +197,7 @@ impl World {
         Self { disks, set: Arc::new(set), geometry }
     }
 
-    /// Makes a call that must end.
+    /// Makes a call that must return.
     pub(super) fn call<R: Send + 'static>(
         &self,
         call: impl FnOnce(&DeviceSet) -> R + Send + 'static,
@@ -228,7 +228,8 @@ impl World {
         }
     }
 
-    /// This one is out because it hung, and is not taken back before that has ended.
+    /// Checks that this device is out because it hung, and is not taken back before the call has
+    /// ended.
     pub(super) fn check_out(&self, number: u16) {
         let status = self.set.devices().swap_remove(number.into());
         let why = status.why_out.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Having devices say who is in.
+//! Recording in the labels of devices which devices are in.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,11 +18,12 @@ use crate::devices::DeviceState;
 use crate::labels;
 use crate::segments::BadLabel;
 
-/// A device that has not taken a label by then has failed too, whatever others have done.
+/// A device that has not taken a label within this limit has failed, too, whatever the others have
+/// done.
 const TERMS: Terms = Terms { of: Slot::device, limit: TRANSFER, spare: usize::MAX };
 
 impl Members {
-    /// What labels say, of no device in particular.
+    /// Returns what all labels have in common.
     pub(super) fn label(
         &self,
         change: &Change,
@@ -50,7 +51,7 @@ impl Members {
         }
     }
 
-    /// What each device says, in all copies, by number.
+    /// Reads the labels of each device, in all copies, by number.
     pub(super) fn read_labels(&self) -> Vec<Result<Label, FormatError>> {
         let slots = self.slots();
         let silent = || Err(FormatError { what: "the device does not answer", offset: 0 });
@@ -72,7 +73,7 @@ impl Members {
         labels.into_values().flatten().collect()
     }
 
-    /// Writes the copies of labels anew that are not what they have to be.
+    /// Rewrites wrong or missing copies of labels.
     pub(super) fn mend_labels(&self) -> Vec<BadLabel> {
         let mut change = self.change();
         if !self.has_begun() {
@@ -102,8 +103,8 @@ impl Members {
     }
 }
 
-/// Writes both copies on each device, and before that the map that they name, where it is not
-/// there. Which of them did not take it, and why.
+/// Writes both copies on each device, after the map that they refer to, where it is missing.
+/// Returns the devices that refused, and why.
 pub(super) fn write_labels(
     slots: &[Arc<Slot>],
     label: &Label,
@@ -140,7 +141,7 @@ pub(super) fn write_labels(
 }
 
 impl Slot {
-    /// Writes a label, unless it was given a newer one meanwhile.
+    /// Writes a label, unless the device got a newer one in the meantime.
     fn newer_label<R: Default>(
         &self,
         label: &Label,

@@ -1,4 +1,4 @@
-//! Lines to the devices of a pool, of one thread, and what goes through several of them.
+//! One thread's lines to the devices of a pool, and the requests that use several of them.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::device::Slot;
 use super::placement::Run;
 
-/// One thread's way to one device: a [`Ring`].
+/// One thread's access to one device: a [`Ring`].
 pub(super) trait Line {
     fn read(&mut self, name: u64, offset_bytes: u64, frames: Vec<FrameMut>) -> io::Result<()>;
     fn write(
@@ -76,35 +76,35 @@ impl Line for Ring {
     }
 }
 
-/// Which lanes: a bit for each.
+/// A set of lanes: a bit for each.
 pub(super) type Lanes = u64;
 
 /// A line to a member of the pool.
 pub(super) struct Lane {
     pub(super) slot: Arc<Slot>,
     pub(super) line: Box<dyn Line>,
-    /// Behind the line, which waits for them when it is dropped.
+    /// After the line, which waits for them when it is dropped.
     under_way: UnderWay,
-    /// Reads in a row that were late.
+    /// The number of successive late reads.
     pub(super) late_reads: u32,
 }
 
-/// Requests of one lane that have not ended, or a call that waits: they keep a device that went out
-/// from being taken back.
+/// The requests of one lane in flight, or a blocking call: as long as there are any, a device that
+/// went out is not taken back.
 pub(super) struct UnderWay {
     slot: Arc<Slot>,
     count: u32,
 }
 
-/// What somebody waits for.
+/// A request of a caller.
 pub(super) enum Request {
     Append {
         user_data: u64,
-        /// Lanes that have not ended.
+        /// Lanes with a part in flight.
         under_way: Lanes,
-        /// Those among them that the answer waits for.
+        /// Those of them that the answer waits for.
         owed: Lanes,
-        /// How many have ended well, and since when these are enough, so that others are late.
+        /// How many have succeeded, and since when these are enough, so that the others are late.
         ended_well: usize,
         enough: usize,
         taken: Option<Instant>,
@@ -119,18 +119,18 @@ pub(super) enum Request {
     },
 }
 
-/// Blocks of a read that are one behind the other on their devices.
+/// Blocks of a read that are contiguous on their devices.
 pub(super) struct ReadRun {
     pub(super) run: Run,
-    /// Lanes that have not ended.
+    /// Lanes with a part in flight.
     pub(super) under_way: Lanes,
-    /// Lanes that were asked.
+    /// Lanes that were tried.
     pub(super) tried: Lanes,
-    /// When the last lane was asked.
+    /// When the last lane was tried.
     pub(super) asked: Instant,
-    /// What was read, once it was.
+    /// The data, once it was read.
     pub(super) frames: Option<Vec<FrameMut>>,
-    /// What other devices have of the same rows, by their columns, if it is to be made of that.
+    /// The data of the same rows from other devices, by column, if it is to be reconstructed.
     pub(super) others: Option<Vec<Option<Vec<Frame>>>>,
 }
 
@@ -141,17 +141,17 @@ impl ReadRun {
     }
 }
 
-/// Requests by their numbers, which are given again.
+/// Requests by number; numbers are reused.
 #[derive(Default)]
 pub(super) struct Requests {
     table: Vec<Option<Request>>,
     free: Vec<u32>,
-    /// Requests that were not answered.
+    /// The number of unanswered requests.
     pub(super) waiting: usize,
 }
 
 impl Requests {
-    /// Keeps a request that is to be answered; its number.
+    /// Stores a request until it is answered; returns its number.
     pub(super) fn keep(&mut self, request: Request) -> u32 {
         self.waiting += 1;
         match self.free.pop() {
@@ -174,13 +174,13 @@ impl Requests {
         self.table[index as usize].as_mut()
     }
 
-    /// One that could not even be asked for: the caller learns of it on the spot.
+    /// Removes a request that could not be started: its caller gets the error directly.
     pub(super) fn take_back(&mut self, index: u32) {
         self.waiting -= 1;
         self.forget(index);
     }
 
-    /// Forgets one that was answered, once no line has a part of it.
+    /// Removes an answered request, once no line has a part of it.
     pub(super) fn forget_if_ended(&mut self, index: u32) {
         let is_over = self.get(index).is_some_and(|request| match request {
             Request::Append { under_way, is_answered, .. } => *under_way == 0 && *is_answered,
@@ -199,14 +199,14 @@ impl Requests {
     }
 }
 
-/// What a lane's part of a request is called in its ring: of a read, of which of its runs, and
-/// which column.
+/// Returns the name of a lane's part of a request in its ring; for reads it includes the run and
+/// the column.
 pub(super) fn name_of(index: u32, lane: usize, (run, column): (usize, usize)) -> u64 {
     debug_assert!(lane < 1 << 8 && column < 1 << 8 && run < 1 << 16);
     u64::from(index) | (lane as u64) << 32 | (column as u64) << 40 | (run as u64) << 48
 }
 
-/// The request, the lane, the run and the column.
+/// Returns the request, the lane, the run and the column of a name.
 pub(super) fn parts_of(name: u64) -> (u32, usize, usize, usize) {
     (name as u32, (name >> 32) as usize & 0xff, (name >> 48) as usize, (name >> 40) as usize & 0xff)
 }
@@ -217,12 +217,12 @@ impl Lane {
         Self { slot, line, under_way, late_reads: 0 }
     }
 
-    /// Whether nothing is on its way, and its device is none of these.
+    /// Returns whether nothing is in flight and the device is not among these.
     pub(super) fn is_idle_of_none(&self, slots: &[Arc<Slot>]) -> bool {
         self.under_way.count == 0 && !slots.iter().any(|slot| Arc::ptr_eq(slot, &self.slot))
     }
 
-    /// One of its requests has ended.
+    /// Counts a request that has ended.
     pub(super) fn ended_one(&mut self) {
         self.under_way.ended_one();
     }
@@ -252,7 +252,7 @@ impl Lane {
 }
 
 impl UnderWay {
-    /// One, until it is dropped.
+    /// Counts one request, until this is dropped.
     pub(super) fn one(slot: &Arc<Slot>) -> Self {
         let mut under_way = Self { slot: slot.clone(), count: 0 };
         under_way.began_one();

@@ -1,4 +1,4 @@
-//! Devices that are late: a write is done without them, and a read is asked of another.
+//! Late devices: writes complete without them, and reads go to other devices.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use super::channel::{SetChannel, TICK};
 use super::lanes::{Lanes, ReadRun, Request};
 
-/// A device that has not taken an append so long after the others have is out.
+/// A device that takes an append so much later than the others goes out.
 const WRITE_LATE: Duration = Duration::from_millis(50);
-/// A read that has taken so long is asked of another device too.
+/// A read that takes so long is sent to another device, too.
 const READ_LATE: Duration = Duration::from_millis(20);
-/// A device is out that was late with so many reads in a row.
+/// A device with so many successive late reads goes out.
 const LATE_READS_MAX: u32 = 16;
 
 impl SetChannel {
-    /// Looks who is late. What has ended was collected before, so that a thread that was paused
+    /// Finds late requests. Completions were collected before, so that a thread that was paused
     /// itself takes nobody for late.
     pub(super) fn look_for_late(&mut self) {
         let now = Instant::now();
@@ -45,7 +45,7 @@ impl SetChannel {
         }
     }
 
-    /// These lanes have not taken an append that others have.
+    /// Completes an append without these lanes, which are late.
     fn do_without(&mut self, index: u32, late: Lanes) {
         for number in (0..self.lanes.len()).filter(|number| late & (1 << number) != 0) {
             let text = format!("a write took {} ms longer than elsewhere", WRITE_LATE.as_millis());
@@ -53,7 +53,7 @@ impl SetChannel {
             let is_out = self.members.fail(&self.lanes[number].slot, failed).is_ok();
             match self.requests.get(index) {
                 Some(Request::Append { owed, .. }) if is_out => *owed &= !(1 << number),
-                // It must stay, and is waited for as long as it takes.
+                // It must stay in, and is waited for as long as it takes.
                 Some(Request::Append { taken, .. }) => *taken = None,
                 _ => {}
             }
@@ -62,14 +62,14 @@ impl SetChannel {
     }
 
     fn read_is_late(&mut self, part: (u32, usize), late: Lanes) {
-        // The first that is asked twice is late; from there on others have it.
+        // A device counts as late once another one was asked.
         if let Ok(true) = self.ask(part, Vec::new()) {
             for number in (0..self.lanes.len()).filter(|number| late & (1 << number) != 0) {
                 let lane = &mut self.lanes[number];
                 lane.late_reads += 1;
                 if lane.late_reads >= LATE_READS_MAX {
                     let text = format!("{LATE_READS_MAX} reads in a row were late");
-                    // The last one that is in stays.
+                    // The last device that is in stays in.
                     let error = io::Error::new(io::ErrorKind::TimedOut, text);
                     let _ = self.members.fail(&lane.slot, error);
                 }

@@ -1,11 +1,11 @@
-//! Segments that nothing is in are laid anew: narrower, where devices are lost and the others have
-//! no free part for what these had, and wider, where devices have come. What is in other segments
-//! has to be moved first, by the store, which knows what that is.
+//! Changing the layout of empty segments: narrower if devices are lost and the others have no free
+//! part for their columns, wider if devices were added. Data in other segments must first be moved
+//! by the store, which knows what it is.
 //!
 //! Invariants:
-//! 1. Only what the store hands over is laid anew: nothing names a place in it, nobody reads it,
-//!    and nobody opens it before the map that says where it is now is durable.
-//! 2. A segment is laid on devices that are in, and never on one that leaves; it has at least two
+//! 1. Only segments that the store passes are changed: nothing refers to a place in them, nobody
+//!    reads them, and nobody opens them before the map with their new location is durable.
+//! 2. A segment is placed on devices that are in, and never on one that leaves; it has at least two
 //!    columns of data.
 
 use std::collections::BTreeMap;
@@ -23,11 +23,11 @@ use crate::devices::ToLayAnew;
 use crate::parts::Parts;
 use crate::plan::stripe_columns;
 
-/// What the answer to [`Members::to_lay_anew`] follows from.
+/// What the answer of [`Members::to_lay_anew`] depends on.
 #[derive(Clone, Debug)]
 struct Basis {
     table: Arc<Table>,
-    /// Of the members.
+    /// That of the members.
     generation: u64,
     devices: Vec<Standing>,
 }
@@ -37,30 +37,32 @@ impl Basis {
         Arc::ptr_eq(&self.table, &other.table) && self.devices == other.devices
     }
 
-    /// Whether it is the same without a look at the devices: none is out, and can be lost by now.
+    /// Returns whether the answer is unchanged without checking the devices: none is out, so none
+    /// can have been lost in the meantime.
     fn is_still(&self, table: &Arc<Table>, generation: u64) -> bool {
         let has_all = self.devices.iter().all(|device| device.is_target);
         has_all && self.generation == generation && Arc::ptr_eq(&self.table, table)
     }
 }
 
-/// How a device stands.
+/// The role of a device in layouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Standing {
     number: u16,
     bytes: u64,
-    /// Whether columns go to it.
+    /// Whether columns are placed on it.
     is_target: bool,
-    /// Whether its columns have to go elsewhere.
+    /// Whether its columns must be moved elsewhere.
     leaves: bool,
 }
 
-/// The last answer: walking the map takes a while, and mostly nothing has changed.
+/// The last answer. It is kept because walking the map takes a while, and usually nothing has
+/// changed.
 #[derive(Debug, Default)]
 pub(super) struct LastLook(Option<(Basis, Option<Arc<ToLayAnew>>)>);
 
 impl Members {
-    /// How devices stand, by number.
+    /// Returns the roles of devices, by number.
     pub(super) fn standings(&self, slots: &[Arc<Slot>], table: &Table) -> Vec<Standing> {
         let after = self.lost_after();
         let standing = |slot: &Arc<Slot>| {
@@ -75,7 +77,7 @@ impl Members {
         slots.iter().map(standing).collect()
     }
 
-    /// Which segments should be laid otherwise than they are.
+    /// Returns the segments that should have another layout.
     pub(super) fn to_lay_anew(&self) -> Option<Arc<ToLayAnew>> {
         let table = self.placement().mapped_table().filter(|_| self.has_begun())?;
         let generation = self.generation();
@@ -105,7 +107,7 @@ impl Members {
         for segment in 1..table.map().segment_count() {
             let on = mask(table.map().parts(segment).map(|part| part.device));
             let lost = (on & leaving).count_ones();
-            // Where one has a free part the column goes there by itself.
+            // If another device has a free part, the column is moved there instead.
             if lost > 0 && with_free & !on == 0 {
                 lacking.push((std::cmp::Reverse(lost), segment));
             }
@@ -119,7 +121,7 @@ impl Members {
         ToLayAnew { lacking: lacking.into_iter().map(|(_, segment)| segment).collect(), narrow }
     }
 
-    /// What segments can be laid on; `None` if that is too little for any.
+    /// Returns the room for segments; `None` if there is too little for any.
     fn room_to_lay(&self, table: &Table, devices: &[Standing]) -> Option<RoomToLay> {
         let (map, geometry) = (table.map(), self.placement().geometry());
         let targets = targets(devices);
@@ -130,7 +132,7 @@ impl Members {
         }
         let mut all: Vec<u32> = targets.values().map(|bytes| parts_in(geometry, *bytes)).collect();
         all.sort_unstable();
-        // What the largest ones hold is to be made again on the others.
+        // The columns of the largest devices must fit the others if they are lost.
         all.truncate(all.len() - usize::from(map.spares).min(all.len()));
         let parts_max = all.iter().copied().map(u64::from).sum();
         let used = targets.keys().map(|number| u64::from(table.used(*number))).sum();
@@ -138,11 +140,12 @@ impl Members {
         Some(RoomToLay { free, widest, used, parts_max })
     }
 
-    /// Lays those of these segments anew that should be, and others narrower where these lack
-    /// something otherwise; how many were. All are where they were if it fails.
+    /// Changes the layout of those of these segments that need it, and makes others narrower if
+    /// these would otherwise lack a column; returns how many were changed. If it fails, all are
+    /// where they were.
     ///
     /// # Errors
-    /// What devices say.
+    /// Those of devices.
     pub(super) fn lay_anew(&self, segments: &[u32]) -> io::Result<u32> {
         self.begin()?;
         let mut change = self.change();
@@ -151,7 +154,7 @@ impl Members {
         let devices = self.standings(&slots, &table);
         let Some(mut room) = self.room_to_lay(&table, &devices) else { return Ok(0) };
         for part in self.batch().resting() {
-            // Of a device that has gone since nothing is free.
+            // A device that was removed has no free parts.
             let _ = room.free.take(*part);
         }
         let leaving = leaving(&devices);
@@ -175,26 +178,26 @@ impl Members {
     }
 }
 
-/// What segments can be laid on.
+/// The room for segments.
 struct RoomToLay {
     free: Parts,
-    /// The most columns of a segment.
+    /// The maximum number of columns of a segment.
     widest: usize,
-    /// How many parts are in use, and how many may be.
+    /// How many parts are used, and how many may be.
     used: u64,
     parts_max: u64,
 }
 
 impl RoomToLay {
-    /// Whether one more part may be used.
+    /// Returns whether one more part may be used.
     fn can_widen(&self) -> bool {
         self.used < self.parts_max
     }
 
-    /// Lays a segment anew, if it gets better by that: rid of devices that leave, or wider.
+    /// Changes the layout of a segment if that improves it: rid of devices that leave, or wider.
     fn lay(&mut self, map: &mut PartsMap, segment: u32, leaving: u64) -> bool {
         let old: Vec<Part> = map.parts(segment).collect();
-        // Of a device that columns don't go to nothing is free.
+        // A device on which no columns are placed has no free parts.
         let given = old.iter().filter(|part| self.free.give_back(**part).is_ok()).count();
         let can_use = self.parts_max.saturating_sub(self.used).saturating_add(given as u64);
         let with_free = self.free.free().filter(|(_, free)| *free > 0).count();
@@ -209,7 +212,7 @@ impl RoomToLay {
             }
             None => {
                 for part in &old {
-                    // Of a device that columns don't go to it was not given back.
+                    // A part on a device where no columns are placed was not given back.
                     let _ = self.free.take(*part);
                 }
                 false
@@ -219,8 +222,8 @@ impl RoomToLay {
 }
 
 impl RoomToLay {
-    /// Lays a segment anew that lacks something and has too few devices with a free part: one of
-    /// these others becomes narrower for it.
+    /// Changes the layout of a segment that lacks columns and has too few devices with a free part:
+    /// one of `others` becomes narrower for it.
     fn lay_for(&mut self, map: &mut PartsMap, segment: u32, leaving: u64, others: &[u32]) -> bool {
         let lacks = |map: &PartsMap, segment| {
             map.parts(segment).any(|part: Part| leaving & 1 << part.device != 0)
@@ -255,7 +258,7 @@ impl RoomToLay {
     }
 }
 
-/// Those that stay members: all but emptied ones that have no column any more.
+/// Returns the members without emptied ones that have no column any more.
 pub(super) fn without_emptied(slots: &[Arc<Slot>], map: &mut PartsMap) -> Slots {
     let table = Table::new(map.clone());
     let is_gone = |number: u16| table.is_emptied(number) && table.used(number) == 0;
@@ -265,18 +268,18 @@ pub(super) fn without_emptied(slots: &[Arc<Slot>], map: &mut PartsMap) -> Slots 
     slots.iter().filter(|slot| !is_gone(slot.number)).cloned().collect()
 }
 
-/// The devices that columns go to, with how much of each the pool has.
+/// Returns the devices on which columns are placed, with how much of each the pool uses.
 pub(super) fn targets(devices: &[Standing]) -> BTreeMap<u16, u64> {
     let targets = devices.iter().filter(|device| device.is_target);
     targets.map(|device| (device.number, device.bytes)).collect()
 }
 
-/// A bit for each device whose columns have to go elsewhere: all but those of members that stay.
+/// Returns a mask of the devices whose columns must be moved: all except members that stay.
 pub(super) fn leaving(devices: &[Standing]) -> u64 {
     !mask(devices.iter().filter(|device| !device.leaves).map(|device| device.number as u8))
 }
 
-/// A bit for each of these devices.
+/// Returns a mask of these devices.
 fn mask(numbers: impl Iterator<Item = u8>) -> u64 {
     numbers.fold(0, |mask, number| mask | 1 << number)
 }

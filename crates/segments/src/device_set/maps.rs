@@ -7,7 +7,7 @@ use format::parts_map::PARTS_MAP_OFFSETS_BYTES;
 use format::{PartsMap, PartsMapRef};
 use sys::Disk;
 
-/// A map in the form in which devices have it.
+/// A map as devices store it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stored {
     pub(super) named: PartsMapRef,
@@ -24,7 +24,7 @@ impl Stored {
         Self { named, frames: frames.collect() }
     }
 
-    /// Writes it, durably, where the map before it is not.
+    /// Writes the map, durably, where the previous map is not.
     pub(super) fn write(&self, disk: &dyn Disk) -> io::Result<()> {
         match self.named.sequence {
             0 => Ok(()),
@@ -33,7 +33,7 @@ impl Stored {
     }
 }
 
-/// The map that labels name, if this device has it.
+/// Reads the map that labels refer to, if this device has it.
 pub(super) fn read(disk: &dyn Disk, named: PartsMapRef) -> Option<PartsMap> {
     let offset_bytes = offset_bytes(named.sequence);
     let bytes_of = |count: usize| -> Option<Vec<u8>> {

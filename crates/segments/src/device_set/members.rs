@@ -1,7 +1,7 @@
 //! Which devices are in, and how that changes.
 //!
-//! One change is made at a time, under a lock. What labels have to say is durable on all devices
-//! that are in then, before the change is seen by anyone.
+//! Changes are made one at a time, under a lock. A change is durable in the labels of all devices
+//! that are then in before it is visible to anyone.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,14 +20,14 @@ use super::workers::{TRANSFER, ask};
 use crate::devices::{DeviceError, DeviceState};
 use crate::root;
 
-/// How long a device stays out before it is taken back by itself.
+/// How long a device stays out before it is taken back automatically.
 const OUT_AT_LEAST: Duration = Duration::from_secs(5);
-/// One that went out so often within [`DEPARTURES_WITHIN`] is left to an administrator.
+/// A device that went out so often within [`DEPARTURES_WITHIN`] is left to an administrator.
 const DEPARTURES_MAX: usize = 3;
 const DEPARTURES_WITHIN: Duration = Duration::from_secs(600);
 
-/// A device that is out for so long is taken for lost, if nobody says otherwise: its columns are
-/// made again on others, where there is room.
+/// By default, a device that is out for so long counts as lost: its columns are rebuilt on others,
+/// where there is room.
 const LOST_AFTER: Duration = Duration::from_secs(600);
 
 pub(super) type Slots = Arc<[Arc<Slot>]>;
@@ -38,32 +38,32 @@ pub(super) struct Members {
     pool_id: [u8; 16],
     placement: Placement,
     slots: RwLock<Slots>,
-    /// Counts up with each change of `slots`.
+    /// Increases with each change of `slots`.
     generation: AtomicU64,
-    /// Whether labels say who is in. Before the first write of a process they may not, and nothing
-    /// is written for it: who only looks changes nothing. Set under `change`.
+    /// Whether labels are up to date. Before the first write of a process they may not be, and are
+    /// not written for a process that only reads. Set under `change`.
     has_begun: AtomicBool,
-    /// How often a device has begun to catch up.
+    /// How many times a target has begun to catch up.
     attempts: AtomicU64,
     change: Mutex<Change>,
-    /// Columns that are moved.
+    /// The columns being moved.
     batch: Mutex<Batch>,
     last_look: Mutex<LastLook>,
-    /// How long a device is out before its columns are made again on others, in milliseconds.
+    /// How long a device is out before its columns are rebuilt on others, in milliseconds.
     lost_after_ms: AtomicU64,
 }
 
-/// What labels say, beside the members.
+/// The content of labels, apart from the members.
 #[derive(Debug)]
 pub(super) struct Change {
-    /// That of the newest labels.
+    /// The sequence number of the newest labels.
     pub(super) sequence: u64,
     epoch: u64,
-    /// How much of each device the pool has, in bytes; where there is a map, each has its own.
+    /// How much of each device the pool uses, in bytes; with a map, each device has its own number.
     pub(super) bytes: u64,
-    /// The same two, as the newest labels have them.
+    /// The same two, as in the newest labels.
     pub(super) told: (u64, u64),
-    /// The map of parts that counts, in a pool that has one.
+    /// The current map of parts, if the pool has one.
     pub(super) map: Stored,
 }
 
@@ -98,17 +98,17 @@ impl Members {
         self.pool_id
     }
 
-    /// What is on which of them.
+    /// Returns the placement of segments on the members.
     pub(super) fn placement(&self) -> &Placement {
         &self.placement
     }
 
-    /// All, by number.
+    /// Returns all members, by number.
     pub(super) fn slots(&self) -> Slots {
         self.slots.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Counts up when devices come and go.
+    /// Returns a number that increases when devices are added or removed.
     pub(super) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -131,12 +131,12 @@ impl Members {
         self.batch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was found when it was last looked for segments that should be laid otherwise.
+    /// Returns the last answer about segments that should have another layout.
     pub(super) fn last_look(&self) -> MutexGuard<'_, LastLook> {
         self.last_look.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long a device is out before its columns are made again on others.
+    /// Returns how long a device is out before its columns are rebuilt on others.
     pub(super) fn lost_after(&self) -> Duration {
         Duration::from_millis(self.lost_after_ms.load(Ordering::Relaxed))
     }
@@ -146,24 +146,24 @@ impl Members {
         self.lost_after_ms.store(after_ms, Ordering::Relaxed);
     }
 
-    /// The number of one more attempt to give somebody what he lacks.
+    /// Returns the number of the next attempt of a target to catch up.
     pub(super) fn next_attempt(&self) -> u64 {
         1 + self.attempts.fetch_add(1, Ordering::AcqRel)
     }
 
-    /// The pool has so much of each device, and this epoch.
+    /// Records how much of each device the pool uses, and the epoch.
     pub(super) fn note_root(&self, bytes: u64, epoch: u64) {
         let mut change = self.change();
         (change.bytes, change.epoch) = (bytes, epoch);
     }
 
-    /// Before the first write of this process: labels say who is in. Devices that were out, and
-    /// are there, catch up from here on, but for those that are kept out.
+    /// Updates labels before the first write of this process. Devices that were out and are present
+    /// catch up from here on, except those that an administrator keeps out.
     ///
     /// # Errors
-    /// If no device takes it.
+    /// If no device takes its label.
     pub(super) fn begin(&self) -> io::Result<()> {
-        // Each write asks: without the lock, once it is so.
+        // Each write calls this: without the lock, once it was done.
         if self.has_begun() {
             return Ok(());
         }
@@ -181,24 +181,24 @@ impl Members {
         Ok(())
     }
 
-    /// A device has failed: it is out when this returns, and the others say so.
+    /// Takes out a device that has failed: when this returns, the labels of the others say so.
     ///
     /// # Errors
-    /// `error`, if no other is in; or if the others have failed too.
+    /// `error`, if no other device is in; or if the others have failed, too.
     pub(super) fn fail(&self, slot: &Slot, error: io::Error) -> io::Result<()> {
         slot.write_errors.fetch_add(1, Ordering::Relaxed);
         self.leave(slot, error, DeviceState::Out)
     }
 
-    /// The same, for a caller that fails with this device, whether others go on or not: its error.
+    /// The same, for a caller that fails with this device in any case; returns its error.
     pub(super) fn fail_with(&self, slot: &Slot, error: io::Error) -> io::Error {
         let same = io::Error::new(error.kind(), error.to_string());
-        // The last that is in stays in.
+        // The last device that is in stays in.
         let _ = self.fail(slot, error);
         same
     }
 
-    /// The same, for a caller that counts the error elsewhere, with the state that it has then.
+    /// The same, for a caller that counts the error elsewhere, with the resulting state.
     pub(super) fn leave(
         &self,
         slot: &Slot,
@@ -231,7 +231,7 @@ impl Members {
                 let plan = BTreeMap::from([(slot.number, state)]);
                 self.commit(change, self.slots(), plan)?;
             }
-            // Labels say already that it is out.
+            // Labels already say that it is out.
             DeviceState::CatchingUp => {}
             _ => return Ok(()),
         }
@@ -242,8 +242,8 @@ impl Members {
         Ok(())
     }
 
-    /// Takes back who was late or had errors, and may be well again. Of files and devices only:
-    /// there the time goes on.
+    /// Takes back devices that were late or had errors, and may work again. Only files and devices:
+    /// for others time does not advance.
     pub(super) fn take_back_departed(&self) {
         let may_return = |slot: &&Arc<Slot>| {
             let departures = slot.departures.lock().unwrap_or_else(PoisonError::into_inner);
@@ -255,7 +255,7 @@ impl Members {
                 && slot.device.as_ref().is_some_and(|device| device.file.is_some())
         };
         for slot in self.slots().iter().filter(may_return) {
-            // One that fails again stays out, and has one departure more.
+            // A device that fails again stays out, with one more departure.
             if self.take_back(slot.number).is_err() {
                 slot.departures.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
             }
@@ -276,17 +276,18 @@ impl Members {
             let text = format!("it has {} bytes, not {needs_bytes}", device.disk.len_bytes());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        // What it had is worth nothing, its root first of all.
+        // Its content is invalid now, first of all its root.
         device.disk.set_redundant(true);
         ask(device, UnderWay::one(slot), TRANSFER, root::wipe)?;
         slot.map_sequence.store(0, Ordering::Release);
-        // A number may be given again, so the attempts of all devices are counted together.
+        // Numbers of devices are reused, so attempts are counted over all devices.
         slot.attempts.store(self.next_attempt(), Ordering::Release);
         slot.note_flushes();
         self.commit(change, self.slots(), BTreeMap::from([(slot.number, DeviceState::CatchingUp)]))
     }
 
-    /// A device that was catching up has all. Its roots are written, and it was flushed.
+    /// Ends catching up of a device that lacks nothing any more: its roots are written, and it was
+    /// flushed.
     pub(super) fn admit(&self, slot: &Arc<Slot>) -> io::Result<()> {
         let mut change = self.change();
         if slot.state() != DeviceState::CatchingUp {
@@ -295,8 +296,8 @@ impl Members {
         self.commit(&mut change, self.slots(), BTreeMap::from([(slot.number, DeviceState::In)]))
     }
 
-    /// Makes a change: `slots` are the members from here on, with the states that `plan` has for
-    /// some. Labels of all that are in then say so first.
+    /// Makes a change: `slots` become the members, some with the states in `plan`. First the labels
+    /// of all devices that are then in say so.
     ///
     /// # Errors
     /// If none of those takes its label: nothing has changed then.
@@ -315,7 +316,7 @@ impl Members {
                 matches!(state_of(slot), DeviceState::In | DeviceState::CatchingUp)
             };
             let asked: Vec<_> = slots.iter().filter(is_written).cloned().collect();
-            // Those that are in come first: a label is not newer on one that does not count.
+            // Devices that are in come first: no device that does not count may have a newer label.
             let (are_in, others): (Vec<_>, Vec<_>) =
                 asked.into_iter().partition(|slot| state_of(slot) == DeviceState::In);
             let mut failed = write_labels(&are_in, &label, &change.map);
@@ -348,13 +349,13 @@ impl Members {
         Ok(())
     }
 
-    /// Something that follows from the map is another one now.
+    /// Invalidates what was derived from the map.
     pub(super) fn members_changed(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
         self.tell_redundancy();
     }
 
-    /// While others have the same, a device is not asked for long.
+    /// While others have the same data, a device is retried only briefly.
     fn tell_redundancy(&self) {
         let slots = self.slots();
         for slot in slots.iter() {

@@ -1,34 +1,34 @@
-//! A pool on several devices: up to three each have all of it, and from four on it is in stripes.
+//! A pool on several devices: mirrored on up to three, striped from four on.
 //!
-//! What a device has of segment s is where that would be on the only device of a pool: all of it,
-//! or a column of data, or of parity ([`placement`]). The copies of the root are on each of them.
-//! Two devices survive the loss of one, and three and more that of two.
+//! A device holds of segment s, at the offset that s would have on a single device, all of it (a
+//! mirror), or a column of data or parity ([`placement`]). The copies of the root are on each
+//! device. Two devices survive the loss of one, three and more that of two.
 //!
-//! * [`placement`]: what is on which device, [`access`]: reading and writing it, for who may wait,
-//!   [`gather`]: of others where one is late, [`workers`]: the threads on which devices are asked
-//!   that may take long,
-//! * [`device`]: a device, and what is known of it,
-//! * [`members`]: which devices are in, and how that changes, [`sharing`]: how many it takes,
-//!   [`changing`]: what administrators change of it, [`labelling`]: having all say so,
-//! * [`opening`]: making a pool, and finding out from labels who is in,
-//! * [`table`] and [`maps`]: where the columns of a pool in stripes are, in memory and on devices;
-//!   [`growing`]: more of them, [`moving`]: in other parts, [`giving`]: what was there before,
-//!   [`laying`]: of segments that nothing is in, on fewer devices or on more,
-//! * [`survey`]: what labels say where too few are there to open it,
-//! * [`roots`]: the root on all of them,
-//! * [`set`]: [`crate::Segments`] over them, [`channel`] and [`reads`]: a thread's way to
-//!   them, by [`lanes`], where none is waited for for long ([`late`]).
+//! * [`placement`]: what is on which device; [`access`]: blocking reads and writes; [`gather`]:
+//!   reads from other devices if one is late; [`workers`]: the threads for calls to devices that
+//!   may take long,
+//! * [`device`]: a device and its state,
+//! * [`members`]: which devices are in, and how that changes; [`sharing`]: how many are needed;
+//!   [`changing`]: changes by administrators; [`labelling`]: recording it in labels,
+//! * [`opening`]: creating a pool, and finding out from labels which devices are in,
+//! * [`table`] and [`maps`]: the location of columns of a striped pool, in memory and on devices;
+//!   [`growing`]: adding columns; [`moving`]: moving them to other parts; [`giving`]: copying
+//!   earlier data; [`laying`]: changing the width of empty segments,
+//! * [`survey`]: what labels say if too few devices are present to open the pool,
+//! * [`roots`]: the root on all devices,
+//! * [`set`]: [`crate::Segments`] over the devices; [`channel`] and [`reads`]: one thread's
+//!   non-blocking access to them, through [`lanes`], which waits for no device for long ([`late`]).
 //!
 //! Invariants:
-//! 1. Of what was acknowledged each device that is in by the newest label that is durable has what
-//!    it should have. So one that failed is out in the labels of the others *before* anything is
-//!    acknowledged that it does not have ([`members::Members::fail`]), and no device is in that
-//!    lacks anything ([`crate::Segments::caught_up`]).
-//! 2. As many devices as it takes to have all are in, one or as many as there are columns of data,
-//!    and stay so, whatever they refuse: then their errors are the pool's.
+//! 1. Each device that is in by the newest durable label has everything acknowledged that it should
+//!    have. So a device that failed is out in the labels of the others *before* anything is
+//!    acknowledged that it lacks ([`members::Members::fail`]), and no device that lacks anything is
+//!    in ([`crate::Segments::given`]).
+//! 2. As many devices as are needed to have all data (one, or as many as there are data columns)
+//!    are in, and stay in, whatever they refuse: their errors are then the pool's.
 //! 3. A device that is out is not read, not even its root.
-//! 4. A device is taken back only when none of the requests is on its way any more that it had
-//!    before it went out: one that lands late would be over what was written since.
+//! 4. A device is taken back only when no request from before it went out is in flight: one that
+//!    lands late would overwrite what was written since.
 
 use std::sync::Arc;
 

@@ -1,17 +1,17 @@
-//! Columns are moved to free parts of other devices: those of a device that was lost, or that is to
-//! go, and some to one that has come.
+//! Moving columns to free parts of other devices: those of a device that was lost or is being
+//! removed, and some to a device that was added.
 //!
-//! Some columns are moved at a time, a *batch*. From when it begins what is written to one of them
-//! goes to both parts; what was written before is copied by the store
-//! ([`crate::Segments::rebuild`]); then another map counts, in which they are where they were
-//! moved to. Before that nothing durable has changed, so a batch that is given up costs nothing but
-//! time, and the map is all that a restart has to know.
+//! Some columns are moved at a time, a *batch*. From its beginning, writes to one of these columns
+//! go to both parts; the store copies what was written before ([`crate::Segments::rebuild`]); then
+//! another map takes effect, with the columns at their new locations. Until then nothing durable
+//! has changed, so a batch that is given up costs only time, and after a restart the map is all
+//! that is needed.
 //!
 //! Invariants:
-//! 1. A device that a column is moved to was in all the time since the batch began, or the batch is
-//!    given up: it lacks nothing that was written meanwhile.
-//! 2. A part that a batch has left is not used by the next one: a write that was under way when
-//!    that one began may still land there. The plan of the one after it waits for those.
+//! 1. If a device to which a column is moved was not in all the time since the batch began, the
+//!    batch is given up; otherwise the device could lack what was written meanwhile.
+//! 2. A part that a batch has left is not used by the next one: a write that was in flight when
+//!    that one began may still land there. The plan of the one after that waits for these writes.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,40 +31,40 @@ use super::workers::FLUSH;
 use crate::devices::{DeviceError, DeviceState, ToLayAnew};
 use crate::parts::{Parts, segments_left};
 
-/// Columns that are moved at a time. Each batch ends with a map on all devices.
+/// The number of columns moved at a time. Each batch ends with a new map on all devices.
 const BATCH: usize = 64;
-/// Parts that were left are not used for so long, if no other batch is ended before.
+/// How long parts that were left are not used, unless another batch has ended since.
 const RESTS_AT_LEAST: Duration = Duration::from_secs(60);
-/// Devices are even enough if they differ by so many parts, or by a sixty-fourth of what one has.
+/// Columns are moved to balance two devices if at least so many, and at least a sixty-fourth of the
+/// emptier device's parts, would have to move.
 const UNEVEN_PARTS_MIN: u64 = 2;
 const UNEVEN_DIVISOR: u64 = 64;
-/// So many of the fullest and of the emptiest devices are looked at.
+/// How many of the fullest and of the emptiest devices are considered.
 const UNEVEN_TRIED: usize = 3;
 const PPM: u64 = 1_000_000;
 
-/// The batch that is under way.
+/// The current batch.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// Which of all attempts to give somebody something it is.
+    /// Its number among all attempts of targets to catch up.
     attempt: u64,
-    /// The devices that columns go to, with how often each had gone out, and flushes of it that had
-    /// failed, when the batch began.
+    /// The devices to which columns are moved; for each, how often it had gone out and how many of
+    /// its flushes had failed when the batch began.
     targets: Vec<(Arc<Slot>, u64, u64)>,
-    /// Parts that the batches before have left since the last one that was ended, and since when.
+    /// Parts that earlier batches have left since the last one that was completed, and since when.
     resting: Vec<Part>,
     ended: Option<Instant>,
 }
 
 impl Batch {
-    /// Parts that nobody uses yet, as something may still land there.
+    /// Returns the parts that may not be used yet, because something may still land there.
     pub(super) fn resting(&self) -> &[Part] {
         &self.resting
     }
 }
 
 impl Members {
-    /// Begins to move some columns, if any has to be elsewhere and there is room, and none is moved
-    /// already.
+    /// Begins a batch, if columns must be moved, there is room, and no batch is in progress.
     pub(super) fn begin_moves(&self) {
         if !self.has_begun() {
             return;
@@ -78,7 +78,7 @@ impl Members {
         let mut batch = self.batch();
         let moves = self.plan_moves(&slots, &table, &batch.resting);
         if moves.is_empty() {
-            // Nothing that was under way when the last batch ended takes so long.
+            // Nothing that was in flight when the last batch ended takes so long.
             if batch.ended.is_some_and(|ended| ended.elapsed() >= RESTS_AT_LEAST) {
                 batch.resting.clear();
             }
@@ -97,25 +97,24 @@ impl Members {
         drop(change);
     }
 
-    /// The batch that is under way, by its attempt.
+    /// Returns the attempt number of the current batch.
     pub(super) fn moving(&self) -> Option<u64> {
         let table = self.placement().mapped_table()?;
         (!table.moves().is_empty()).then(|| self.batch().attempt)
     }
 
-    /// The moves of this segment.
+    /// Returns the moves of this segment.
     pub(super) fn moves_of(&self, segment: u32) -> Vec<(usize, Part)> {
         let Some(table) = self.placement().mapped_table() else { return Vec::new() };
         let moves = table.moves().range((segment, 0)..(segment + 1, 0));
         moves.map(|((_, column), part)| (*column, *part)).collect()
     }
 
-    /// All that the columns of the batch had was copied: from here on they are where they were
-    /// moved to. A device that is emptied, and has none any more, is no member any more.
+    /// Ends a batch whose columns were copied completely: they are at their new locations from here
+    /// on. A device that is being emptied and has no column left is removed.
     ///
     /// # Errors
-    /// If one of the devices that they were moved to was not in all the time, or fails: the batch
-    /// is given up.
+    /// If one of the target devices was not in all the time, or fails: the batch is given up.
     pub(super) fn end_moves(&self) -> io::Result<()> {
         let flushed = self.flush_targets();
         let mut change = self.change();
@@ -140,10 +139,10 @@ impl Members {
         ended
     }
 
-    /// Nothing is moved any more.
+    /// Gives up the current batch.
     pub(super) fn give_up_moves(&self) {
         if let Some(table) = self.placement().mapped_table() {
-            // What was begun in those parts may still land there.
+            // Writes to these parts may still land.
             let mut batch = self.batch();
             batch.resting.extend(table.moves().values().copied());
             batch.ended = Some(Instant::now());
@@ -167,7 +166,7 @@ impl Members {
         if were_in { Ok(()) } else { Err(not_in_all_the_time()) }
     }
 
-    /// Which columns go where next: first of segments that lack most.
+    /// Plans the next moves, beginning with the segments that lack most.
     fn plan_moves(&self, slots: &[Arc<Slot>], table: &Table, resting: &[Part]) -> Moves {
         let geometry = self.placement().geometry();
         let devices = self.standings(slots, table);
@@ -175,7 +174,7 @@ impl Members {
         let leaves = |number: u16| leaving & 1 << number != 0;
         let has_columns = |slot: &&Arc<Slot>| table.used(slot.number) > 0;
         let is_any_left = slots.iter().filter(has_columns).any(|slot| leaves(slot.number));
-        // One that has come gets its columns by wider segments, where these can be wider.
+        // A device that was added gets its columns from wider segments, if segments can be wider.
         let can_widen = |it: Arc<ToLayAnew>| !it.narrow.is_empty();
         let is_even = is_any_left || self.to_lay_anew().is_some_and(can_widen);
         let uneven = if is_even { Vec::new() } else { uneven(table, &bytes, geometry) };
@@ -184,7 +183,7 @@ impl Members {
         }
         let mut free = free_parts(table, &bytes, geometry);
         for part in resting {
-            // Of a device that has gone since nothing is free.
+            // A device that was removed has no free parts.
             let _ = free.take(*part);
         }
         if is_any_left {
@@ -194,8 +193,8 @@ impl Members {
         moves.into_iter().find(|moves| !moves.is_empty()).unwrap_or_default()
     }
 
-    /// An administrator has a device go: what it has is moved elsewhere, and then it is no member
-    /// any more. Of one that has nothing it is none at once.
+    /// Begins to remove a device for an administrator: its columns are moved elsewhere, and then it
+    /// is removed. A device without columns is removed at once.
     ///
     /// # Errors
     /// [`DeviceError::NoRoom`] if the others have too few free parts.
@@ -206,7 +205,7 @@ impl Members {
         let Some(mut table) = self.placement().mapped_table() else {
             return Err(DeviceError::InStripes(self.slots().len()));
         };
-        // Nothing goes to one that goes itself.
+        // Nothing is moved to a device that is being removed itself.
         if table.moves().values().any(|part| u16::from(part.device) == number) {
             self.give_up_moves();
             table = self.placement().mapped_table().unwrap_or(table);
@@ -225,7 +224,7 @@ impl Members {
             slots.iter().filter(is_other).map(|slot| (slot.number, slot.bytes())).collect();
         let geometry = self.placement().geometry();
         let parts: Vec<u32> = others.values().map(|bytes| parts_in(geometry, *bytes)).collect();
-        // Segments become narrower, where others have no free parts.
+        // Segments become narrower if the others have no free parts.
         let (has, needs) =
             (segments_left(&parts, COLUMNS_MIN.into()), table.map().segment_count() - 1);
         if has < needs {
@@ -234,7 +233,7 @@ impl Members {
         self.mark_emptied(&mut change, &table, number, true)
     }
 
-    /// A device that was to go stays.
+    /// Cancels the removal of a device.
     pub(super) fn keep(&self, change: &mut Change, number: u16) -> Result<bool, DeviceError> {
         match self.placement().mapped_table() {
             Some(table) if table.is_emptied(number) => {
@@ -261,7 +260,7 @@ fn not_in_all_the_time() -> io::Error {
     io::Error::other("a device that columns are moved to was not in all the time")
 }
 
-/// Where the columns go that are on devices which leave.
+/// Returns the new locations of columns on devices that leave.
 fn replace_lost(table: &Table, leaves: impl Fn(u16) -> bool, free: &mut Parts) -> Moves {
     let map = table.map();
     let lost = |segment: u32| {
@@ -288,14 +287,16 @@ fn replace_lost(table: &Table, leaves: impl Fn(u16) -> bool, free: &mut Parts) -
     moves
 }
 
-/// Two devices of which one is much fuller than the other, and how many parts make them even.
+/// Two devices of which one is much fuller than the other, and the number of parts that balances
+/// them.
 struct Uneven {
     full: u16,
     empty: u16,
     parts: u64,
 }
 
-/// Those of the fullest and the emptiest ones that differ by much, by what of each is in use.
+/// Returns pairs of the fullest and the emptiest devices that differ much in the share of their
+/// parts that is used.
 fn uneven(table: &Table, bytes: &BTreeMap<u16, u64>, geometry: Geometry) -> Vec<Uneven> {
     let all = |number: u16| u64::from(parts_in(geometry, bytes[&number])).max(1);
     let fill = |number: u16| u64::from(table.used(number)) * PPM / all(number);
@@ -315,7 +316,7 @@ fn uneven(table: &Table, bytes: &BTreeMap<u16, u64>, geometry: Geometry) -> Vec<
     pairs.collect()
 }
 
-/// Columns of the fuller device that go to the emptier one.
+/// Returns the moves of columns from the fuller device to the emptier one.
 fn even_out(table: &Table, pair: Uneven, free: &mut Parts) -> Moves {
     let map = table.map();
     let mut moves = Moves::new();
@@ -332,7 +333,7 @@ fn even_out(table: &Table, pair: Uneven, free: &mut Parts) -> Moves {
 }
 
 impl Slot {
-    /// Whether it has been away for so long.
+    /// Returns whether the device has been away for so long.
     pub(super) fn is_lost(&self, after: Duration) -> bool {
         let is_away =
             matches!(self.state(), DeviceState::Out | DeviceState::Kept | DeviceState::Missing);

@@ -1,4 +1,4 @@
-//! Making a pool on several devices, and finding out from their labels who is in.
+//! Creating a pool on several devices, and finding out from labels which devices are in.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -21,8 +21,8 @@ use crate::labels;
 use crate::plan::StripePlan;
 use crate::root;
 
-/// By how much the sequence of labels goes up when a pool is opened although it is not known that
-/// the devices which are missing have not gone on without these: then it is these that count.
+/// The increment of the sequence number of labels when a pool is opened although the missing
+/// devices may have continued without these: the devices present then count.
 const FORCED_STEP: u64 = 1 << 32;
 
 /// Why a pool can't be opened on these devices.
@@ -31,54 +31,55 @@ pub enum DeviceSetError {
     /// None of them has a label.
     #[error("{0} has no label of a pool on several devices")]
     NoLabel(String),
-    /// None of them answers.
+    /// None of them responds.
     #[error("{0} does not answer")]
     Silent(String),
-    /// They are not of one pool.
+    /// They belong to different pools.
     #[error("{0} and {1} are devices of two different pools")]
     OtherPool(String, String),
-    /// The same device twice.
+    /// A device is named twice.
     #[error("{0} and {1} say that they are the same device")]
     Twice(String, String),
-    /// Too few of those that are in are there.
+    /// Too few of the devices that are in are present, so the others may have continued without
+    /// them.
     #[error(
         "{there} of the {are_in} devices are there that count, and the others may \
          have gone on without them: connect those, or open it with --devices-missing if they are \
          lost; what they alone have is lost with them"
     )]
     TooFew {
-        /// How many of those that are in are there.
+        /// How many devices that are in are present.
         there: usize,
-        /// How many are in.
+        /// How many devices are in.
         are_in: usize,
     },
-    /// Too few of those that are in are there for what the others have.
+    /// Too few of the devices that are in are present to reconstruct the data of the others.
     #[error(
         "{there} devices are there that count, and it takes {least} of this pool: connect others"
     )]
     Lost {
-        /// How many of those that are in are there.
+        /// How many devices that are in are present.
         there: usize,
-        /// How many it takes.
+        /// How many are needed.
         least: usize,
     },
-    /// No pool is on so many devices, or they have other numbers.
+    /// No pool has so many devices, or with these numbers.
     #[error("the pool is on {0} devices, in a way that this version does not know")]
     Unknown(usize),
-    /// The map says where all is, and no device has it.
+    /// No device has the map of parts, which locates everything.
     #[error("none of the devices that are there has the map of parts that their labels name")]
     NoMap,
-    /// Parity can't be made.
+    /// Parity can't be computed.
     #[error(transparent)]
     Library(#[from] LibraryError),
-    /// All that are there are out.
+    /// All devices that are present are out.
     #[error("no device is there that counts; {0} is out: connect the others")]
     NoneIn(String),
 }
 
 impl DeviceSet {
-    /// Opens a pool on devices, in any order. Those that are not there are missing; with `may_miss`
-    /// also if others may have gone on without these.
+    /// Opens a pool on devices, in any order. Others are missing; with `may_miss` even if they may
+    /// have continued without these.
     ///
     /// # Errors
     /// [`DeviceSetError`].
@@ -101,35 +102,36 @@ impl DeviceSet {
     }
 }
 
-/// What a pool is opened for, as far as it matters which devices are there.
+/// What a pool is opened for, as far as it determines which devices must be present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
-    /// To be used, if nobody can have gone on with the others.
+    /// For use, if the other devices can't have continued alone.
     Use,
-    /// The same, whatever others may have done.
+    /// For use, whatever the other devices may have done.
     UseAnyway,
-    /// To be read as far as it can be, with too few as well.
+    /// For reading as much as possible, even with too few devices.
     Salvage,
 }
 
-/// Whether this device is one of a pool on several devices.
+/// Returns whether this device belongs to a pool on several devices.
 pub fn has_labels_of_several(disk: &dyn Disk) -> bool {
     let is_of_several =
         |label: Label| label.members.len() > 1 || label.device != DeviceId::first_of(label.pool_id);
     labels::read(disk).into_iter().flatten().any(is_of_several)
 }
 
-/// The label of a device that counts.
+/// Returns the label of a device that counts.
 fn label_of(device: &Device) -> Option<Label> {
     labels_of(device).into_iter().max_by_key(|label| label.sequence)
 }
 
-/// The newest of the labels of a pool's devices that counts, of each device its own.
+/// Returns the newest label that counts, given the label of each device of a pool.
 ///
-/// A change of members is durable on all devices that are in by it before it is seen. One that was
-/// cut off has reached some of them only, and those without it may have gone on meanwhile, as if it
-/// had never been: so it counts if more than half of those that it says are in, and are there, have
-/// it or a newer one. No two groups can go on without each other that each have more than half.
+/// A change of members is durable on all devices that are in after it before it is visible. An
+/// interrupted change has reached only some of them, and those without it may have continued as if
+/// it had not happened. So a label counts if more than half of the devices that it says are in, and
+/// that are present, have it or a newer one. No two groups that both have more than half can
+/// continue without each other.
 pub(super) fn newest_that_counts<'a>(labels: &[&'a Label]) -> Option<&'a Label> {
     let mut newest: Vec<&Label> = labels.to_vec();
     newest.sort_by_key(|label| std::cmp::Reverse(label.sequence));
@@ -143,22 +145,23 @@ pub(super) fn newest_that_counts<'a>(labels: &[&'a Label]) -> Option<&'a Label> 
             other.sequence > label.sequence || other.sequence == label.sequence && says_it
         };
         let there = labels.iter().filter(is_in);
-        // Where none of those is there nothing says that it was cut off.
+        // If none of them is present, nothing shows that it was interrupted.
         there.clone().next().is_none() || 2 * there.clone().filter(has_it).count() > there.count()
     };
     newest.iter().find(counts).or(newest.first()).copied()
 }
 
-/// The copies of the label of a device that are whole; none if it does not answer.
+/// Reads the valid copies of a device's label; none if the device does not respond.
 pub(super) fn labels_of(device: &Device) -> Vec<Label> {
     let labels = ask(device, (), OPENING, |disk| Ok(labels::read(disk)));
     labels.into_iter().flatten().flatten().collect()
 }
 
-/// Those of these that answer, and the names of the others: they count as missing.
+/// Returns those of these devices that respond, and the names of the others, which count as
+/// missing.
 ///
 /// # Errors
-/// [`DeviceSetError::Silent`] if none does.
+/// [`DeviceSetError::Silent`] if none responds.
 pub(super) fn answering(
     devices: Vec<Device>,
 ) -> Result<(Vec<Device>, Vec<String>), DeviceSetError> {
@@ -182,8 +185,8 @@ pub(super) fn answering(
     }
 }
 
-/// Who is in a pool, by the labels of these devices. Those without a label are left alone, as they
-/// have nothing of it.
+/// Finds out from the labels of these devices which are in. Devices without a label are ignored,
+/// because they have nothing of the pool.
 ///
 /// # Errors
 /// [`DeviceSetError`].
@@ -230,8 +233,8 @@ fn find_members(devices: Vec<Device>, purpose: Purpose) -> Result<Members, Devic
     if !members.can_do_with(&members.slots(), Slot::state) {
         return Err(DeviceSetError::Lost { there, least: members.least_there() });
     }
-    // More than half: then the others can't have gone on without these, unless two of three went
-    // out in one change, and are back without the third.
+    // With more than half, the others can't have continued without these, unless two of three went
+    // out in one change and are back without the third.
     let is_sure = 2 * there > are_in;
     if !is_sure && purpose == Purpose::Use {
         return Err(DeviceSetError::TooFew { there, are_in });
@@ -242,7 +245,7 @@ fn find_members(devices: Vec<Device>, purpose: Purpose) -> Result<Members, Devic
     Ok(members)
 }
 
-/// What a member does when a pool is opened, which is there or not.
+/// Returns the state of a member, present or not, when a pool is opened.
 pub(super) fn state_of(member: &Member, is_there: bool) -> DeviceState {
     match (is_there, member.state) {
         (false, _) => DeviceState::Missing,
@@ -252,7 +255,7 @@ pub(super) fn state_of(member: &Member, is_there: bool) -> DeviceState {
     }
 }
 
-/// How segments are laid on the members that a label names.
+/// Returns how segments are placed on the members in a label.
 pub(super) fn placement_of(
     newest: &Label,
     slots: &[Arc<Slot>],
@@ -282,19 +285,19 @@ pub(super) fn placement_of(
     }
 }
 
-/// Makes a pool on devices that may bear anything, with its first root. The first blocks of `wiped`
-/// are made zeros, so that nothing that was there before is taken for a part of it. `entropy` is
-/// random. With a plan it has a map of parts.
+/// Creates a pool on devices with any content, with its first root. The first blocks of `wiped` are
+/// zeroed, so that no earlier content is taken for a part of the pool. `entropy` is random. With a
+/// plan the pool has a map of parts.
 ///
 /// # Errors
-/// What the devices say; then there is no pool.
+/// Those of the devices; there is then no pool.
 pub(super) fn make(
     devices: &[Device],
     root: &Superblock,
     (wiped, entropy): (&[Place], [u8; 16]),
     plan: Option<&StripePlan>,
 ) -> io::Result<()> {
-    // What it needs is there before anything is written.
+    // Everything needed is checked before anything is written.
     let placement = match plan {
         Some(plan) => Placement::mapped(plan.map(root.pool_id)),
         None => Placement::on(root.pool_id, devices.len()),
@@ -313,7 +316,7 @@ pub(super) fn make(
         Member { device, bytes, number, state: MemberState::In }
     };
     let members: Vec<Member> = (0..devices.len()).map(member).collect();
-    // No root is there before all devices have their labels.
+    // No root is written before all devices have their labels.
     for (number, device) in (0..).zip(devices) {
         for place in wiped {
             if let Some(offset_bytes) = placement.row_on(number, *place) {

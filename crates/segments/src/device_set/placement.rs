@@ -1,7 +1,7 @@
-//! What of a segment is on which device.
+//! The placement of segments on devices.
 //!
-//! Devices are named by their *position*: their place among the members as somebody has looked at
-//! them. The map of a pool in stripes has their numbers instead, as members come and go.
+//! Devices are identified by their *position*: their index among the members as a caller has seen
+//! them. The map of a striped pool has their numbers instead, because members come and go.
 
 use std::io;
 use std::ops::Range;
@@ -18,76 +18,78 @@ use super::opening::DeviceSetError;
 use super::table::Table;
 use crate::layout::Layout;
 
-/// The most devices of a pool each of which has all of it.
+/// The maximum number of devices of a mirrored pool.
 pub(super) const MIRRORS_MAX: usize = 3;
-/// Reads of places that are so near to each other go to the same device, as long as it is well.
+/// Reads within this distance go to the same device, as long as it is healthy.
 const NEAR_BYTES: u64 = 256 << 10;
 
-/// Where something is on a device.
+/// A location on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct At {
-    /// Where the device is among the members; nowhere, if it has come since these were looked at.
+    /// The index of the device among the members; none, if it was added after the caller looked at
+    /// them.
     pub(super) position: usize,
     pub(super) offset_bytes: u64,
 }
 
-/// Which devices have something.
+/// The devices that hold some data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Held {
-    /// Each of these, in the order in which they are asked.
+    /// Each of these, in the order in which they are read.
     Copies(SmallVec<[At; 3]>),
-    /// The one with this column of data. Others have what makes it.
+    /// The device with this column of data, which can be reconstructed from the others.
     Column(Rows, usize),
 }
 
-/// Rows of a segment, from the first one on.
+/// Rows of a segment, from the first on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rows {
     pub(super) segment: u32,
     pub(super) first: u32,
 }
 
-/// Blocks that are one behind the other on their devices.
+/// Blocks that are contiguous on their devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Run {
-    /// Which of the blocks that were asked for.
+    /// Their range among the requested blocks.
     pub(super) frames: Range<usize>,
     pub(super) held: Held,
 }
 
-/// What a device gets of an append.
+/// The part of an append that one device gets.
 #[derive(Debug)]
 pub(super) struct Share {
     pub(super) at: At,
     pub(super) frames: Vec<Frame>,
 }
 
-/// How segments are laid on the devices of a pool.
+/// How segments are placed on the devices of a pool.
 #[derive(Debug)]
 pub(super) struct Placement {
     layout: Layout,
-    /// Where columns are, and how parity is made, in a pool in stripes.
+    /// The location of columns, and the codes for parity, in a striped pool.
     stripes: Option<Stripes>,
 }
 
 #[derive(Debug)]
 struct Stripes {
-    /// How parity is made of so many columns of data, from two on.
+    /// The codes for each number of data columns, from two on.
     codes: Vec<Arc<dyn Code>>,
     table: RwLock<Arc<Table>>,
 }
 
-/// How many devices of a pool on so many must be in, if all have a share of it: with fewer,
-/// something can't be read. In stripes that is all but two, and one where each of them has all.
+/// Returns how many of `devices` devices that have a share of the pool must be in to read
+/// everything: all but two in a striped pool, one in a mirrored one.
 pub fn least_in(devices: usize) -> usize {
     if devices > MIRRORS_MAX { devices - PARITY_COLUMNS as usize } else { 1 }
 }
 
 impl Placement {
-    /// That of a pool on so many devices, which has no map of parts.
+    /// Returns the placement of a pool on so many devices, without a map of parts.
     ///
     /// # Errors
-    /// [`DeviceSetError::Unknown`] if no stripe has so many columns; if a library is missing.
+    /// [`DeviceSetError::Unknown`] if there are no stripes of so many columns; if a library is
+    /// missing.
     pub(super) fn on(pool_id: [u8; 16], devices: usize) -> Result<Self, DeviceSetError> {
         if devices <= MIRRORS_MAX {
             return Ok(Self { layout: Layout::default(), stripes: None });
@@ -99,7 +101,7 @@ impl Placement {
         Self::mapped(PartsMap::over_all(pool_id, columns, 1))
     }
 
-    /// That of a pool with this map.
+    /// Returns the placement of a pool with this map.
     ///
     /// # Errors
     /// If a library is missing.
@@ -110,10 +112,10 @@ impl Placement {
         Ok(Self { layout: Layout::default(), stripes: Some(Stripes { codes, table }) })
     }
 
-    /// Devices are divided like this from now on.
+    /// Sets the division of devices.
     ///
     /// # Panics
-    /// If the map does not have so many segments: who reads a root sees to that.
+    /// If the map has fewer segments: reading a root checks that.
     pub(super) fn lay_out(&self, geometry: Geometry) {
         assert_eq!(geometry.columns, self.columns(), "columns are those that the pool has");
         if let Some(table) = self.table() {
@@ -133,7 +135,7 @@ impl Placement {
         self.layout.get()
     }
 
-    /// The same, with the columns of a segment.
+    /// Returns the geometry with the columns of a segment.
     pub(super) fn geometry_of(&self, table: &Table, segment: u32) -> Geometry {
         let geometry = self.geometry();
         match table.data_columns(segment) {
@@ -143,19 +145,19 @@ impl Placement {
         }
     }
 
-    /// Whether the pool is in stripes.
+    /// Returns whether the pool is striped.
     pub(super) fn has_stripes(&self) -> bool {
         self.stripes.is_some()
     }
 
-    /// How parity of a segment is made, in a pool in stripes.
+    /// Returns the code for parity of a segment, in a striped pool.
     pub(super) fn code_of(&self, table: &Table, segment: u32) -> Option<&dyn Code> {
         let columns = table.data_columns(segment)?;
         let code = self.stripes.as_ref()?.codes.get(usize::from(columns).checked_sub(2)?)?;
         Some(&**code)
     }
 
-    /// Where columns are, in a pool in stripes.
+    /// Returns the location of columns, in a striped pool.
     pub(super) fn table(&self) -> Option<Arc<Table>> {
         let stripes = self.stripes.as_ref()?;
         Some(stripes.table.read().unwrap_or_else(PoisonError::into_inner).clone())
@@ -166,21 +168,21 @@ impl Placement {
         self.table().filter(|table| table.map().sequence > 0)
     }
 
-    /// Columns are there from now on. For [`super::members`], which has said so before, if it has
-    /// to.
+    /// Replaces the location of columns. For [`super::members`], which has recorded it in labels
+    /// before, if necessary.
     pub(super) fn replace(&self, table: Table) {
         let stripes = self.stripes.as_ref();
         let known = stripes.map(|it| it.table.write().unwrap_or_else(PoisonError::into_inner));
         *known.expect("it is a pool in stripes") = Arc::new(table);
     }
 
-    /// How many columns of data segments had when the pool was made.
+    /// Returns the number of data columns of segments when the pool was created.
     pub(super) fn columns(&self) -> u8 {
         self.table().map_or(1, |table| (table.map().made_with() - PARITY_COLUMNS as usize) as u8)
     }
 
-    /// How many devices must be in, of so many that have a share of the pool: with fewer, something
-    /// can't be read.
+    /// Returns how many of `devices` devices that have a share of the pool must be in to read
+    /// everything.
     pub(super) fn least_in(&self, devices: usize) -> usize {
         match self.stripes {
             Some(_) => devices.saturating_sub(PARITY_COLUMNS as usize),
@@ -188,19 +190,19 @@ impl Placement {
         }
     }
 
-    /// How many of those that an append goes to must have it before another one is late.
+    /// Returns how many shares of an append must be written before the others count as late.
     pub(super) fn enough_of(&self, shares: usize) -> usize {
         self.least_in(shares).max(1)
     }
 
-    /// Where so many blocks from a place on are, on these members.
+    /// Returns where `count` blocks from a place on are, on these members.
     ///
     /// # Errors
-    /// `NotFound` if there is no such place, in a pool whose segments may be laid anew: whoever
-    /// asks holds nothing that keeps the segment as it was, and will not believe what is there.
+    /// `NotFound` if there is no such place, in a pool whose segments may change their layout: the
+    /// caller holds nothing that keeps the segment as it was, and will not trust the data.
     ///
     /// # Panics
-    /// The same, in any other pool: whatever is there belongs to somebody else.
+    /// The same, in any other pool: the request would reach other data.
     pub(super) fn runs(
         &self,
         place: Place,
@@ -225,7 +227,7 @@ impl Placement {
         let rows = geometry.rows();
         let first = place.offset_units / UNITS_PER_BLOCK;
         let (mut runs, mut at) = (SmallVec::new(), 0);
-        // Of no blocks at all too there is a run, which ends.
+        // A request for no blocks also has one run, so that it completes.
         while at < count || runs.is_empty() {
             let block = first + at as u32;
             let end = count.min(at + (rows - block % rows) as usize);
@@ -245,7 +247,7 @@ impl Placement {
         Ok(runs)
     }
 
-    /// Where rows of a column are: nowhere, if the segment has no such column (any more).
+    /// Returns where rows of a column are: nowhere, if the segment has no such column (any more).
     pub(super) fn at(&self, table: &Table, rows: Rows, column: usize, slots: &[Arc<Slot>]) -> At {
         match table.columns(rows.segment).is_some_and(|columns| column < columns) {
             true => self.in_part(table.map().part(rows.segment, column), rows.first, slots),
@@ -258,12 +260,13 @@ impl Placement {
         At { position: position_of(slots, part.device.into()), offset_bytes }
     }
 
-    /// Where a row of a part is on its device, in bytes.
+    /// Returns the offset of a row of a part on its device, in bytes.
     pub(super) fn row_of_part_bytes(&self, part: Part, row: u32) -> u64 {
         self.geometry().part_offset_bytes(part.number) + u64::from(row) * BLOCK_BYTES
     }
 
-    /// Where a device has the row of a place of the log, in bytes; `None` if it has none of it.
+    /// Returns the offset of the row of a log place on a device, in bytes; `None` if it is not
+    /// there.
     pub(super) fn row_on(&self, device: u16, place: Place) -> Option<u64> {
         let Some(table) = self.table() else { return Some(self.layout.offset_bytes(place, 1)) };
         let parts = table.map().parts(place.segment);
@@ -272,7 +275,7 @@ impl Placement {
         Some(self.row_of_part_bytes(part, row))
     }
 
-    /// Where a place is on the device that is asked for it first, in bytes.
+    /// Returns the offset of a place on the device that is read first, in bytes.
     pub(super) fn locate(&self, place: Place, slots: &[Arc<Slot>]) -> u64 {
         let in_block = u64::from(place.offset_units % UNITS_PER_BLOCK) * PLACE_UNIT_BYTES;
         let held = self.runs(place.block_start(), 1, slots).map(|mut runs| runs.remove(0).held);
@@ -286,11 +289,12 @@ impl Placement {
         start + in_block
     }
 
-    /// The part of an append that each device gets. An append without frames has an empty part for
-    /// each of them, so that all are flushed. In stripes, an append to the log is a whole record.
+    /// Returns the share of an append that each device gets. An append without frames has an empty
+    /// share for each of them, so that all are flushed. In a striped pool, an append to the log is
+    /// a whole record.
     ///
     /// # Errors
-    /// If parity can't be made.
+    /// If parity can't be computed.
     pub(super) fn shares(
         &self,
         place: Place,
@@ -335,7 +339,7 @@ impl Placement {
     }
 }
 
-/// What each column of a segment that is divided so gets of metadata, and from which row on.
+/// Returns what each column of a metadata segment gets of `frames`, and from which row on.
 fn copies_of(geometry: Geometry, place: Place, frames: &[Frame]) -> Vec<(usize, u32, Vec<Frame>)> {
     let first = place.offset_units / UNITS_PER_BLOCK - geometry.first_metadata_block();
     assert!(geometry.contains(place, (frames.len() * FRAME_BYTES) as u64), "{place:?}");
@@ -352,15 +356,14 @@ fn copies_of(geometry: Geometry, place: Place, frames: &[Frame]) -> Vec<(usize, 
     columns
 }
 
-/// Whether all shares are of these members: none of a device that has come since they were looked
-/// at.
+/// Returns whether all shares are for these members, and none for a device that was added later.
 pub(super) fn are_known(shares: &[Share], slots: &[Arc<Slot>]) -> bool {
     shares.iter().all(|share| share.at.position < slots.len())
 }
 
-/// Where the device with this number is among the members.
+/// Returns the index among the members of the device with this number.
 fn position_of(slots: &[Arc<Slot>], number: u16) -> usize {
-    // Mostly numbers are positions, as none is missing in between.
+    // Usually numbers are positions, because none is missing in between.
     let near = slots.get(usize::from(number)).filter(|slot| slot.number == number);
     match near {
         Some(_) => number.into(),
@@ -368,10 +371,10 @@ fn position_of(slots: &[Arc<Slot>], number: u16) -> usize {
     }
 }
 
-/// Fills `frames` with a shard, made of what others have of the same rows.
+/// Reconstructs a shard into `frames` from the other columns of the same rows.
 ///
 /// # Errors
-/// If these are too few.
+/// If there are too few.
 pub(super) fn make(
     code: &dyn Code,
     others: &[Option<Vec<Frame>>],

@@ -1,4 +1,4 @@
-//! Reads of a thread: from the device that has something, or made of what others have.
+//! Reads by a thread: from the device that has the data, or reconstructed from others.
 
 use std::io;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl SetChannel {
             Ok(false) => io::Error::other("too few devices are in"),
             Err(error) => error,
         };
-        // What was asked for is not waited for.
+        // The caller does not wait for a read that could not be queued.
         if let Some(Request::Read { is_answered, .. }) = self.requests.get(index) {
             *is_answered = true;
         }
@@ -49,8 +49,8 @@ impl SetChannel {
         Err(error)
     }
 
-    /// Asks one more lane for what a read wants, or several, of what others have it is to be made;
-    /// `false` if there is none.
+    /// Reads from one more lane, or from several for reconstruction; returns `false` if there is
+    /// none.
     pub(super) fn ask(
         &mut self,
         (index, number): (u32, usize),
@@ -78,14 +78,14 @@ impl SetChannel {
         }
     }
 
-    /// Where rows of a column are now.
+    /// Returns the current location of rows of a column.
     pub(super) fn at_column(&self, rows: Rows, column: usize) -> At {
         let placement = self.members.placement();
         let at = |table: Arc<Table>| placement.at(&table, rows, column, &self.slots);
         placement.table().map_or(At { position: usize::MAX, offset_bytes: 0 }, at)
     }
 
-    /// Asks as many other lanes as it takes, or one more.
+    /// Reads from as many other lanes as needed, or from one more.
     fn ask_others(
         &mut self,
         (index, number): (u32, usize),
@@ -138,13 +138,13 @@ impl SetChannel {
         Ok(())
     }
 
-    /// The lane to a device, if it may be read and was not asked already.
+    /// Returns the lane of a device, if it may be read and was not tried already.
     fn lane_to_read(&self, at: At, tried: Lanes) -> Option<usize> {
         let slot = self.slots.get(at.position).filter(|slot| slot.readable().is_some())?;
         self.lane_of(slot).filter(|lane| tried & (1 << lane) == 0)
     }
 
-    /// One lane has ended its part of a request.
+    /// Handles the end of one lane's part of a request.
     pub(super) fn part_ended(&mut self, completion: Completion) {
         let (index, lane, run, column) = parts_of(completion.user_data);
         self.lanes[lane].ended_one();
@@ -168,7 +168,7 @@ impl SetChannel {
         self.requests.forget_if_ended(index);
     }
 
-    /// A lane has read what was asked of it: of which column, if it is of the log.
+    /// Handles a read by one lane: of which column, if it is of the log.
     fn part_read(
         &mut self,
         (index, number): (u32, usize),
@@ -176,7 +176,7 @@ impl SetChannel {
         frames: Vec<FrameMut>,
     ) {
         self.lanes[lane].late_reads = 0;
-        // What a device that was replaced since has read may be anything.
+        // What was read from a device that was replaced meanwhile may be anything.
         if !self.slots.iter().any(|slot| Arc::ptr_eq(slot, &self.lanes[lane].slot)) {
             return self.read_failed((index, number), frames, is_out());
         }
@@ -195,7 +195,7 @@ impl SetChannel {
                 let Some(code) = code else { return };
                 match make(code, others, wanted, &mut made) {
                     Ok(()) => read.frames = Some(made),
-                    // More of them are on their way.
+                    // More of them are in flight.
                     Err(_) if read.under_way > 0 => return,
                     Err(error) => {
                         let error = io::Error::other(error);
@@ -210,7 +210,7 @@ impl SetChannel {
         self.answer_read(index);
     }
 
-    /// Counts what another device was to be asked for.
+    /// Counts a read that another device should have served.
     fn note_elsewhere(&self, held: &Held, lane: usize) {
         let first = match held {
             Held::Copies(copies) => copies.first().copied(),
@@ -222,7 +222,7 @@ impl SetChannel {
         }
     }
 
-    /// Answers a read, if all of it was read.
+    /// Completes a read, if all of it was read.
     fn answer_read(&mut self, index: u32) {
         let Some(Request::Read { user_data, runs, is_answered }) = self.requests.get(index) else {
             return;
@@ -238,8 +238,8 @@ impl SetChannel {
         self.answer(Completion { user_data, buffers: Buffers::Read(frames), result: Ok(()) });
     }
 
-    /// A device does not give what a read wants: another one does, or it is on its way, or the read
-    /// has failed.
+    /// Handles a lane that fails to read: another one serves the read, or already does, or the read
+    /// fails.
     fn read_failed(&mut self, part: (u32, usize), frames: Vec<FrameMut>, error: io::Error) {
         if let Ok(true) = self.ask(part, frames) {
             return;

@@ -1,4 +1,4 @@
-//! The root of a pool on several devices: one on each of those that are in.
+//! The root of a pool on several devices: each device that is in has one.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,19 +14,20 @@ use super::workers::TRANSFER;
 use crate::root::{self, Found, Roots};
 use crate::segments::RootError;
 
-/// What is known of the roots since they were read.
+/// The state of the roots since they were read.
 #[derive(Debug)]
 pub(super) struct PoolRoots {
     newest: Superblock,
-    /// By the number of the device, and how often it had begun to catch up: one that does has none.
+    /// By device number and attempt to catch up: a device that begins to catch up has no root.
     of: BTreeMap<(u16, u64), Roots>,
 }
 
 impl PoolRoots {
-    /// The newest that is whole on a device that is in, and what is known of all.
+    /// Reads the newest valid root on the devices that are in, and the state of all roots. A device
+    /// shorter than the root says goes out.
     ///
     /// # Errors
-    /// If there is none, or no device is as long as it says. One that is too short is out.
+    /// If there is none, or no device is long enough.
     pub(super) fn read(members: &Members) -> Result<Self, RootError> {
         let (mut found, mut none) = (Vec::new(), None);
         let slots = members.slots();
@@ -74,12 +75,12 @@ impl PoolRoots {
         Ok(Self { newest, of })
     }
 
-    /// The newest.
+    /// Returns the newest root.
     pub(super) fn newest(&self) -> &Superblock {
         &self.newest
     }
 
-    /// Does the same on each device that is written to. One that refuses is out.
+    /// Calls the same on each device that is written to. A device that fails goes out.
     fn on_each(
         &mut self,
         members: &Members,
@@ -141,7 +142,7 @@ impl PoolRoots {
         Ok(())
     }
 
-    /// As [`crate::Segments::mend_roots`].
+    /// Rewrites missing roots, as [`crate::Segments::mend_roots`].
     pub(super) fn mend_each(&mut self, members: &Members) -> (usize, Vec<bool>) {
         let (copy, mut mended) = ((self.newest.sequence % 2) as usize, Vec::new());
         for slot in members.slots().iter().filter(|slot| slot.is_in()) {
@@ -153,7 +154,7 @@ impl PoolRoots {
                 let mended = (!is_whole).then(|| roots.mend(disk, copy, &newest));
                 Ok((roots, mended))
             };
-            // One that does not answer is out.
+            // A device that does not respond goes out.
             if let Ok((roots, Some(written))) = members.one(slot, TRANSFER, mend) {
                 self.of.insert(key(slot), roots);
                 mended.push(written.is_ok());
@@ -185,8 +186,8 @@ fn key(slot: &Slot) -> (u16, u64) {
     (slot.number, slot.attempts.load(Ordering::Acquire))
 }
 
-/// All that stands in the place of a root: of each copy the best of all devices that are in, and
-/// what stands in for one.
+/// Returns all copies of the root: for each copy the best one of all devices that are in, and a
+/// stand-in if there is one.
 pub(super) fn copies(members: &Members) -> Vec<Result<Superblock, FormatError>> {
     let slots = members.slots();
     let calls = slots.iter().map(|slot| {
@@ -210,7 +211,7 @@ pub(super) fn copies(members: &Members) -> Vec<Result<Superblock, FormatError>> 
     best.unwrap_or_else(|| vec![none(), none()])
 }
 
-/// Of each copy the newer one.
+/// Returns the newer of each copy.
 fn better(
     best: &mut Vec<Result<Superblock, FormatError>>,
     found: Vec<Result<Superblock, FormatError>>,

@@ -22,24 +22,24 @@ use crate::plan::StripePlan;
 use crate::root::SinceRead;
 use crate::segments::{BadLabel, Fence, RootError, Segments};
 
-/// The devices of a pool: each has all of it, or they are in stripes.
+/// The devices of a pool, mirrored or striped.
 #[derive(Debug)]
 pub struct DeviceSet {
     members: Arc<Members>,
-    /// What is known of the root since it was read.
+    /// The state of the roots since they were read.
     roots: SinceRead<PoolRoots>,
     epoch: AtomicU64,
-    /// Devices that did not answer when it was opened.
+    /// Devices that did not respond when the pool was opened.
     silent: Vec<String>,
 }
 
 impl DeviceSet {
-    /// Makes a pool on 1 to 18 devices, with its first root: see [`crate::Local::make`]. `entropy`
-    /// is random. From four on the root has stripes of as many columns as there are devices, less
-    /// two, and each segment is on all of them.
+    /// Creates a pool on 1 to 18 devices, with its first root: see [`crate::Local::make`].
+    /// `entropy` is random. From four devices on the pool is striped: each segment is on all of
+    /// them, and two of its columns are parity.
     ///
     /// # Errors
-    /// What the devices say, or that parity can't be made; then there is no pool.
+    /// Those of the devices, or that parity can't be computed; there is then no pool.
     pub fn make(
         devices: &[Device],
         root: &Superblock,
@@ -49,7 +49,7 @@ impl DeviceSet {
         opening::make(devices, root, (wiped, entropy), None)
     }
 
-    /// Makes a pool on devices that this plan was made for, with a map of parts.
+    /// Creates a pool with a map of parts, on devices for which this plan was made.
     ///
     /// # Errors
     /// As [`DeviceSet::make`].
@@ -62,22 +62,22 @@ impl DeviceSet {
         opening::make(devices, root, (wiped, entropy), Some(plan))
     }
 
-    /// One of these members; `silent` are the names of devices that did not answer.
+    /// Returns the set of these members; `silent` has the names of devices that did not respond.
     pub(super) fn over(members: Arc<Members>, silent: Vec<String>) -> Self {
         let (roots, epoch) = Default::default();
         Self { members, roots, epoch, silent }
     }
 
-    /// Has a device come, which catches up: a blank one, or one of this pool that was not there.
-    /// Its number.
+    /// Adds a device, which then catches up: a blank one, or one of this pool that was missing.
+    /// Returns its number.
     ///
     /// # Errors
-    /// [`DeviceError`]; then it is none of the pool.
+    /// [`DeviceError`]; the device is then not in the pool.
     pub fn add(&self, device: Device, entropy: [u8; 16]) -> Result<u16, DeviceError> {
         self.members.add(device, None, entropy)
     }
 
-    /// Has a blank device come in the place of one that is out.
+    /// Replaces a device that is out by a blank one.
     ///
     /// # Errors
     /// As [`DeviceSet::add`]; that the old one is not out.
@@ -86,22 +86,22 @@ impl DeviceSet {
         self.members.add(device, Some(old), entropy)
     }
 
-    /// Has a device go for good. Where there is a map of parts, and it has some, what they have is
-    /// moved to others first; [`Segments::take_back`] has it stay.
+    /// Removes a device permanently. If there is a map of parts, and the device has some, their
+    /// columns are moved to others first; [`Segments::take_back`] cancels that.
     ///
     /// # Errors
-    /// If there is none such, or no other has all of the pool, or room for what it has.
+    /// If there is no such device, or the others lack the data or the room for it.
     pub fn remove(&self, number: u16) -> Result<(), DeviceError> {
         self.members.remove(number)
     }
 
-    /// From here on a device that is out for so long is taken for lost: its columns are made again
-    /// on others, where there is room. Ten minutes, if this is not called.
+    /// Sets how long a device is out before it counts as lost and its columns are rebuilt on
+    /// others, where there is room. The default is ten minutes.
     pub fn set_lost_after(&self, after: Duration) {
         self.members.set_lost_after(after);
     }
 
-    /// What an administrator should know about the devices, one sentence each; mostly nothing.
+    /// Returns messages for the administrator about the devices, one sentence each; usually none.
     pub fn notices(&self) -> Vec<String> {
         let slots = self.members.slots();
         let files = slots.iter().filter_map(|slot| slot.device.as_ref()?.file.clone());
@@ -138,7 +138,7 @@ impl Segments for DeviceSet {
         self.members.lay_anew(segments)
     }
 
-    /// As long as the shortest that is in; where there is a map, as long as that is.
+    /// The size of the smallest device that is in; with a map of parts, the size in the map.
     fn len_bytes(&self) -> u64 {
         if let Some(table) = self.members.placement().mapped_table() {
             let geometry = self.members.placement().geometry();
@@ -218,7 +218,7 @@ impl Segments for DeviceSet {
         });
         match flushed.map_err(|slot| slot.device.clone()) {
             Err(Some(device)) => {
-                // It must stay: what it has not kept is written once more, to all of them.
+                // A device that must stay in: what it lost is written again, to all devices.
                 device.disk.write_and_flush(write)?;
                 self.write_and_flush(&mut || Ok(()))
             }
@@ -226,7 +226,7 @@ impl Segments for DeviceSet {
         }
     }
 
-    /// Of those that are in: one that is out has lost nothing that others do not have.
+    /// Counts devices that are in: one that is out has lost nothing that the others lack.
     fn flush_failures(&self) -> u64 {
         let slots = self.members.slots();
         slots.iter().filter_map(|slot| slot.readable()).map(|it| it.disk.flush_failures()).sum()
@@ -344,7 +344,7 @@ impl Segments for DeviceSet {
         match who {
             Lacking::Parts => self.members.end_moves(),
             Lacking::Device(device) => self.members.given(device, |slot| {
-                // No root is replaced between that this one is written and that it is in.
+                // No root is replaced between writing this one and admitting the device.
                 let admitted = self.roots.with(|roots| {
                     roots.write_to(&self.members, slot)?;
                     Ok(self.members.admit(slot)?)

@@ -1,4 +1,4 @@
-//! What devices have of the pool, and how many of them it takes.
+//! Which devices have a share of the pool, and how many of them are needed.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::members::Members;
 use crate::devices::{DeviceState, DeviceStatus, PartsUse};
 
 impl Members {
-    /// Whether all can be read if members have these states.
+    /// Returns whether everything can be read if members have these states.
     pub(super) fn can_do_with(
         &self,
         slots: &[Arc<Slot>],
@@ -22,7 +22,7 @@ impl Members {
             && slots.iter().any(|slot| is_in(&slot))
     }
 
-    /// Those that something of the pool is on.
+    /// Returns the members that have a share of the pool.
     fn sharing<'a>(&self, slots: &'a [Arc<Slot>]) -> impl Iterator<Item = &'a Arc<Slot>> + use<'a> {
         let table = self.placement().table();
         let has_share = move |slot: &&Arc<Slot>| {
@@ -31,7 +31,7 @@ impl Members {
         slots.iter().filter(has_share)
     }
 
-    /// How all are, by number.
+    /// Returns the status of all members, by number.
     pub(super) fn statuses(&self) -> Vec<DeviceStatus> {
         let (table, geometry) = (self.placement().mapped_table(), self.placement().geometry());
         let status = |slot: &Arc<Slot>| {
@@ -45,13 +45,13 @@ impl Members {
         self.slots().iter().map(status).collect()
     }
 
-    /// How many devices must be in at least.
+    /// Returns how many devices must be in at least.
     pub(super) fn least_there(&self) -> usize {
         self.placement().least_in(self.sharing(&self.slots()).count())
     }
 
-    /// How many bytes a pool that is divided like this needs of a device, if it has so many of each
-    /// where there is no map.
+    /// Returns how many bytes of a device a pool with this geometry needs; `bytes` is the number
+    /// for pools without a map.
     pub(super) fn needed_bytes(&self, (geometry, bytes): (Geometry, u64), number: u16) -> u64 {
         match self.placement().mapped_table() {
             Some(table) => geometry.part_offset_bytes(table.last_part(number) + 1),

@@ -1,4 +1,4 @@
-//! What tests of pools in stripes look at.
+//! Checks in tests of striped pools.
 
 use std::io;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) fn read(pool: &DeviceSet, place: Place, blocks: usize) -> io::Result<
     Ok(frames.into_iter().map(FrameMut::freeze).collect())
 }
 
-/// All that was written is read, in pieces that cross the ends of columns.
+/// Reads everything that was written, in pieces that cross the ends of columns.
 pub(super) fn check(written: &Written, k: u8, pool: &DeviceSet) {
     for segment in LOG.into_iter().chain([8, 12, 13]) {
         let blocks = u32::from(pool.columns(segment).unwrap_or(k)) * ROWS;

@@ -1,4 +1,4 @@
-//! What labels say of a pool of which some devices may be missing, whether it opens or not.
+//! What labels say about a pool of which devices may be missing, whether or not it opens.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use super::device::{Device, Slot};
 use super::members::Members;
 use super::opening::{answering, labels_of, newest_that_counts, placement_of, state_of};
 
-/// What the labels of some devices say of their pool.
+/// What the labels of some devices say about their pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
-    /// Which pool that is, by the newest label.
+    /// The pool in the newest label.
     pub pool_id: [u8; 16],
-    /// The sequence of the newest label.
+    /// The sequence number of the newest label.
     pub sequence: u64,
     /// All devices of the pool by that label, by number.
     pub members: Vec<Surveyed>,
-    /// How many that count it takes to read all, of how many that have a share of the pool. `None`
-    /// if that can't be found out.
+    /// How many devices that count are needed to read everything, and how many have a share of the
+    /// pool. `None` if that can't be determined.
     pub needed: Option<(usize, usize)>,
-    /// Devices that have no label, or one of another pool.
+    /// Devices without a label, or with one of another pool.
     pub strangers: Vec<String>,
-    /// Devices that do not answer.
+    /// Devices that do not respond.
     pub silent: Vec<String>,
 }
 
@@ -32,37 +32,37 @@ pub struct Survey {
 pub struct Surveyed {
     /// Its number in the pool.
     pub number: u16,
-    /// Which it is.
+    /// Its permanent identity.
     pub id: DeviceId,
-    /// What the newest label says of it.
+    /// Its state in the newest label.
     pub state: MemberState,
-    /// Whether it has a share of the pool: one that is to come, or to go, has none.
+    /// Whether it has a share of the pool: a device that is being added or removed has none.
     pub has_share: bool,
-    /// What its own label says, if it is there.
+    /// What its own label says, if the device is present.
     pub found: Option<Found>,
 }
 
-/// A device that is there.
+/// A device that is present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Where it is.
+    /// The name it was opened by.
     pub name: String,
-    /// The sequence of its own label; lower than that of others where it was left behind.
+    /// The sequence number of its own label; lower than that of others if it was left behind.
     pub sequence: u64,
-    /// How many of the two copies of its label are whole.
+    /// How many of the two copies of its label are valid.
     pub whole_labels: usize,
 }
 
 impl Surveyed {
-    /// Whether what it has counts, if it is there.
+    /// Returns whether its data counts, if it is present.
     pub fn counts(&self) -> bool {
         self.state == MemberState::In && self.has_share
     }
 }
 
 impl Survey {
-    /// Looks at devices, of which nothing is changed; of two pools at the one with more of them.
-    /// `None` if none has a label.
+    /// Reads the labels of devices, without changing anything; if there are two pools, of the one
+    /// with more devices. Returns `None` if none has a label.
     pub fn of(devices: Vec<Device>) -> Option<Self> {
         let (devices, silent) = answering(devices).ok()?;
         let labelled: Vec<(Label, usize, &Device)> = devices
@@ -124,12 +124,13 @@ impl Survey {
         Some(Self { pool_id, sequence, members, needed, strangers, silent })
     }
 
-    /// How many devices are there that count.
+    /// Returns how many devices that count are present.
     pub fn there(&self) -> usize {
         self.members.iter().filter(|member| member.counts() && member.found.is_some()).count()
     }
 
-    /// How many more that count it takes to read anything; `None` if that is not known.
+    /// Returns how many more devices that count are needed to read anything; `None` if that is not
+    /// known.
     pub fn lacking(&self) -> Option<usize> {
         self.needed.map(|(needed, _)| needed.saturating_sub(self.there()))
     }

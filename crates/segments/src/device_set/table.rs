@@ -1,4 +1,4 @@
-//! Where the columns of the segments of a pool in stripes are, and where they are moved to.
+//! The locations of the columns of a striped pool, and the moves in progress.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,17 @@ use format::geometry::PARITY_COLUMNS;
 use format::parts_map::MAPPED_DEVICES_MAX;
 use format::{Part, PartsMap};
 
-/// Columns that are moved: of a segment, which one, and the part that it goes to.
+/// Columns being moved: the segment, the column, and the part that it is moved to.
 pub(super) type Moves = BTreeMap<(u32, usize), Part>;
 
-/// The map of parts, and what is being changed of it. It never changes itself: another one takes
-/// its place.
+/// The map of parts, and moves in progress. It is immutable: changes replace it.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     map: PartsMap,
     moves: Moves,
-    /// Whether all segments have the columns that the pool was made with.
+    /// Whether all segments have the number of columns with which the pool was created.
     is_uniform: bool,
-    /// How many columns each device has, by its number, and the highest of their parts.
+    /// The number of columns on each device, by its number, and the highest of their parts.
     used: [u32; MAPPED_DEVICES_MAX as usize],
     last: [u32; MAPPED_DEVICES_MAX as usize],
 }
@@ -27,7 +26,7 @@ impl Table {
         Self::moving(map, Moves::new())
     }
 
-    /// These columns are being moved: what is written to them goes to both parts.
+    /// Returns a table with moves in progress: writes to these columns go to both parts.
     pub(super) fn moving(map: PartsMap, moves: Moves) -> Self {
         let mut used = [0; MAPPED_DEVICES_MAX as usize];
         let mut last = used;
@@ -44,7 +43,8 @@ impl Table {
         &self.map
     }
 
-    /// How many columns a segment has, data and parity; `None` if there is no such segment.
+    /// Returns the number of columns of a segment, data and parity; `None` if there is no such
+    /// segment.
     pub(super) fn columns(&self, segment: u32) -> Option<usize> {
         match (1..self.map.segment_count()).contains(&segment) {
             false => None,
@@ -53,12 +53,12 @@ impl Table {
         }
     }
 
-    /// How many of them are data.
+    /// Returns the number of data columns.
     pub(super) fn data_columns(&self, segment: u32) -> Option<u8> {
         Some((self.columns(segment)? - PARITY_COLUMNS as usize) as u8)
     }
 
-    /// Whether all segments have the columns that the pool was made with.
+    /// Returns whether all segments have the number of columns with which the pool was created.
     pub(super) fn is_uniform(&self) -> bool {
         self.is_uniform
     }
@@ -67,28 +67,29 @@ impl Table {
         &self.moves
     }
 
-    /// The part that what is written to a column goes to, and the one that the column is moved to.
+    /// Returns the part to which writes to a column go, and the one to which the column is being
+    /// moved.
     pub(super) fn written(&self, segment: u32, column: usize) -> (Part, Option<Part>) {
         let other = self.moves.get(&(segment, column)).copied();
         (self.map.part(segment, column), other)
     }
 
-    /// Whether something of the pool is on this device. Without a map all are on all devices.
+    /// Returns whether this device has a share of the pool. Without a map all devices have one.
     pub(super) fn has_share(&self, device: u16) -> bool {
         self.map.sequence == 0 || self.used(device) > 0
     }
 
-    /// Whether a device is to be without columns.
+    /// Returns whether a device is being emptied.
     pub(super) fn is_emptied(&self, device: u16) -> bool {
         device < MAPPED_DEVICES_MAX && self.map.emptied & 1 << device != 0
     }
 
-    /// The highest number of a part that a device has a column in; 0 if it has none.
+    /// Returns the highest part of a device that has a column; 0 if there is none.
     pub(super) fn last_part(&self, device: u16) -> u32 {
         self.last.get(usize::from(device)).copied().unwrap_or_default()
     }
 
-    /// How many columns a device has.
+    /// Returns how many columns a device has.
     pub(super) fn used(&self, device: u16) -> u32 {
         self.used.get(usize::from(device)).copied().unwrap_or_default()
     }

@@ -1,15 +1,16 @@
-//! How a call that waits asks devices: on threads, so that one that hangs holds up nobody.
+//! Blocking calls to devices: on threads, so that a device that hangs blocks nobody.
 //!
-//! All that waits goes through [`each`] or [`Asked`]. What is a file or a block device is called on
-//! a thread, with others side by side, and waited for with a limit; any other disk, such as a
-//! simulated one, on the spot and in order.
+//! All blocking calls use [`each`] or [`Asked`]. Files and block devices are called on threads, in
+//! parallel, and waited for with a limit; other disks, such as simulated ones, are called directly
+//! and in order.
 //!
 //! Invariants:
-//! 1. A call has a thread for itself: none is behind one that hangs.
-//! 2. What a call may touch is its own, also if nobody waits for it any more.
-//! 3. A call counts as under way until its thread has ended it, so its device is not taken back
-//!    before that. Nobody waits for such a thread, not even who drops the pool.
-//! 4. The disk is given up before the answer is known: whoever has that may open it again.
+//! 1. A call has a thread to itself: none waits for one that hangs.
+//! 2. A call owns everything that it accesses, even if nobody waits for it any more.
+//! 3. A call counts as in flight until its thread has ended it, so its device is not taken back
+//!    before that. Nobody waits for such a thread, not even when the pool is dropped.
+//! 4. The disk is released before the result is known, so that whoever has the result can reopen
+//!    it.
 
 use std::any::Any;
 use std::io;
@@ -27,26 +28,27 @@ use super::lanes::UnderWay;
 use super::members::Members;
 use crate::devices::DeviceState;
 
-/// How long a call may take.
+/// The time limits of calls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// A read that has taken so long is asked of others too, which costs little.
+    /// When a read is also sent to other devices, which costs little.
     pub(super) read_late: Duration,
-    /// One that reads or writes, and has taken so long, or so much longer than elsewhere. A disk
-    /// that reads a bad block again and again often takes less.
+    /// The limit for reads and writes, in total or beyond the time of the other devices. A disk
+    /// that rereads a bad block often takes less.
     pub(super) transfer: Duration,
-    /// One that flushes or discards, and has taken so much longer than elsewhere: a checkpoint may
-    /// leave much to flush.
+    /// The limit for flushes and discards beyond the time of other devices: a checkpoint may leave
+    /// much to flush.
     pub(super) flush: Duration,
-    /// The flush that ends catching up, or making a device longer. There is nothing to compare it
-    /// with, nobody waits for it, and who gives it up begins from the start.
+    /// The limit for the flush that ends catching up, and for growing a device. There is nothing to
+    /// compare it with, nobody waits for it, and giving up means starting again.
     pub(super) alone: Duration,
-    /// The first words of a device when a pool is opened. A disk that stands still has to spin up.
+    /// The limit for the first reads of a device when a pool is opened. A stopped disk has to spin
+    /// up.
     pub(super) opening: Duration,
 }
 
 impl Limits {
-    /// Those of files and block devices.
+    /// The limits of files and block devices.
     pub(super) const OF_FILES: Self = Self {
         read_late: Duration::from_millis(500),
         transfer: Duration::from_secs(2),
@@ -56,22 +58,22 @@ impl Limits {
     };
 }
 
-/// Which of them counts.
+/// Selects a limit.
 pub(super) type Limit = fn(&Limits) -> Duration;
 pub(super) const TRANSFER: Limit = |limits| limits.transfer;
 pub(super) const FLUSH: Limit = |limits| limits.flush;
 pub(super) const ALONE: Limit = |limits| limits.alone;
 pub(super) const OPENING: Limit = |limits| limits.opening;
 
-/// Does something on a thread. What that returns tells of it.
+/// A call on a thread. It returns the closure that delivers its result.
 type Job = Box<dyn FnOnce() -> Tell + Send>;
 type Tell = Box<dyn FnOnce()>;
 
-/// Threads that call one device: made when they are needed, ended with the device.
+/// Threads that call one device: created on demand, ended with the device.
 #[derive(Debug)]
 pub(super) struct Workers {
     limits: Limits,
-    /// Those that wait for a job.
+    /// Threads that wait for a job.
     idle: Mutex<Vec<Sender<Job>>>,
 }
 
@@ -96,11 +98,12 @@ impl Workers {
     }
 }
 
-/// A worker's life.
+/// The main loop of a worker.
 fn work(workers: &Weak<Workers>, mut job: Job) {
     loop {
         let tell = job();
-        // It is idle before it tells: whoever hears of it finds it, and needs no other.
+        // A worker is idle before it delivers its result, so that whoever receives it can use this
+        // worker and needs no other.
         let next = workers.upgrade().map(|workers| {
             let (sender, receiver) = channel();
             workers.idle.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
@@ -112,10 +115,10 @@ fn work(workers: &Weak<Workers>, mut job: Job) {
     }
 }
 
-/// What a call has come to; that it has panicked.
+/// The result of a call, or its panic.
 type Outcome<R> = Result<io::Result<R>, Box<dyn Any + Send>>;
 
-/// Calls that were begun and are waited for. `K` is what the caller knows them by.
+/// Calls that were started and are waited for. `K` is the caller's key for them.
 pub(super) struct Asked<K, R> {
     waiting: Vec<Waiting<K>>,
     begun: usize,
@@ -139,7 +142,7 @@ impl<K, R: Send + 'static> Asked<K, R> {
         Self { waiting: Vec::new(), begun: 0, sender, receiver, tick }
     }
 
-    /// Begins a call. `guard` is dropped when it has ended.
+    /// Starts a call. `guard` is dropped when it has ended.
     pub(super) fn begin(
         &mut self,
         key: K,
@@ -167,8 +170,8 @@ impl<K, R: Send + 'static> Asked<K, R> {
         }
     }
 
-    /// Waits for one that ends, for a moment. A moment in which this thread was paused itself is
-    /// one as well, so that it takes nobody for late because of that.
+    /// Waits a short time for a call to end. A time in which this thread itself was paused counts
+    /// only once, so that no call is taken for late because of that.
     pub(super) fn next(&mut self) -> Option<(K, io::Result<R>)> {
         loop {
             let Ok(ended) = self.receiver.recv_timeout(self.tick) else {
@@ -181,32 +184,32 @@ impl<K, R: Send + 'static> Asked<K, R> {
         }
     }
 
-    /// One that has ended already.
+    /// Returns a call that has ended already.
     pub(super) fn ended(&mut self) -> Option<(K, io::Result<R>)> {
         let ended = self.receiver.try_recv().ok()?;
         self.take(ended)
     }
 
     fn take(&mut self, (number, outcome): (usize, Outcome<R>)) -> Option<(K, io::Result<R>)> {
-        // One that was given up is none that anybody asks for.
+        // Nobody wants the result of a call that was given up.
         let at = self.waiting.iter().position(|waiting| waiting.number == number)?;
         let key = self.waiting.remove(at).key;
         Some((key, outcome.unwrap_or_else(|panic| resume_unwind(panic))))
     }
 
-    /// Those that are waited for.
+    /// Returns the keys of the calls that are waited for.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &K> {
         self.waiting.iter().map(|waiting| &waiting.key)
     }
 
-    /// Those that are not waited for so long that others should be asked.
+    /// Returns those that have not yet waited so long that other devices should be tried.
     pub(super) fn in_time(&self) -> impl Iterator<Item = &K> {
         let in_time = self.waiting.iter().filter(|waiting| waiting.waited < waiting.read_late);
         in_time.map(|waiting| &waiting.key)
     }
 
-    /// Waits no more for those that have had their time, if `late` says so, which is told their
-    /// limit; for the others again as long.
+    /// Stops waiting for calls over their limit if `late`, which gets the key and the limit,
+    /// returns true; the others get the same time again.
     pub(super) fn give_up(&mut self, mut late: impl FnMut(&K, Duration) -> bool) {
         self.waiting.retain_mut(|waiting| {
             let is_over = waiting.waited >= waiting.limit;
@@ -217,25 +220,24 @@ impl<K, R: Send + 'static> Asked<K, R> {
         });
     }
 
-    /// From here on they have all their time.
+    /// Restarts the time limits of all calls.
     fn begin_anew(&mut self) {
         self.waiting.iter_mut().for_each(|waiting| waiting.waited = Duration::ZERO);
     }
 }
 
-/// Who is asked, and how long.
+/// Which devices are called, and for how long.
 #[derive(Clone, Copy)]
 pub(super) struct Terms {
-    /// The device of a slot, if it is to be asked when it is its turn.
+    /// Returns the device of a slot, if it is to be called at that time.
     pub(super) of: fn(&Slot) -> Option<&Device>,
     pub(super) limit: Limit,
-    /// So many may be late: the limit counts from when no more are waited for.
+    /// How many may be late: the limit counts from when no more than these are left.
     pub(super) spare: usize,
 }
 
-/// Asks several devices, side by side if they have threads, and waits until each of them has
-/// `ended`, or is given up as `late`, which says whether it can be. Where `ended` fails, no further
-/// one is asked.
+/// Calls several devices, in parallel if they have threads, and waits until `ended` was called for
+/// each of them, or `late` has given it up. If `ended` fails, no further device is called.
 ///
 /// # Errors
 /// The first of `ended`.
@@ -269,10 +271,10 @@ where
     result
 }
 
-/// Asks one device, for no longer than this.
+/// Calls one device, with this limit.
 ///
 /// # Errors
-/// What it says; `TimedOut`.
+/// Those of the device; `TimedOut`.
 pub(super) fn ask<R: Send + 'static>(
     device: &Device,
     guard: impl Send + 'static,
@@ -299,7 +301,8 @@ pub(super) fn timed_out(limit: Duration) -> io::Error {
 }
 
 impl Members {
-    /// As [`each`]. One that is late is out; if it must stay, it is waited for.
+    /// Like the function [`each`]. A device that is late goes out; if it must stay in, it is waited
+    /// for.
     ///
     /// # Errors
     /// The first of `ended`.
@@ -317,11 +320,11 @@ impl Members {
         each(calls, terms, |slot, limit| self.goes_on_without(slot, limit), ended)
     }
 
-    /// Asks one device that is written to. If it fails it is out, or takes too long; the caller has
-    /// failed as well.
+    /// Calls one device that is written to. If it fails or takes too long, it goes out; the caller
+    /// gets the error as well.
     ///
     /// # Errors
-    /// What it says; `TimedOut`; `NotConnected` if it is out.
+    /// Those of the device; `TimedOut`; `NotConnected` if it is out.
     pub(super) fn one<R: Send + 'static>(
         &self,
         slot: &Arc<Slot>,
@@ -343,13 +346,13 @@ impl Members {
         late.map_or(result, Err)
     }
 
-    /// A device has had its time: whether it is out.
+    /// Handles a device over its limit: returns whether it is out.
     pub(super) fn goes_on_without(&self, slot: &Slot, limit: Duration) -> bool {
         let can = !slot.is_in() || self.can_do_without(&self.slots(), slot);
         can && self.fail(slot, timed_out(limit)).is_ok()
     }
 
-    /// Whether all can be read if this one goes out too.
+    /// Returns whether everything can be read if this device goes out, too.
     pub(super) fn can_do_without(&self, slots: &[Arc<Slot>], slot: &Slot) -> bool {
         self.can_do_with(slots, |other| match other.number == slot.number {
             true => DeviceState::Out,
@@ -357,8 +360,8 @@ impl Members {
         })
     }
 
-    /// How many of those that are written to can be lost, and one at least, of which it is asked
-    /// then.
+    /// Returns how many devices that are written to can be lost, but at least one; whether that one
+    /// can be lost is checked when it is late.
     pub(super) fn spare(&self) -> usize {
         let slots = self.slots();
         let count = |state| slots.iter().filter(|slot| slot.state() == state).count();
