@@ -1,4 +1,4 @@
-//! Requests in, device reads and commits out.
+//! The interface of front ends: requests in, device reads and commits out.
 
 use std::io;
 use std::sync::Arc;
@@ -23,18 +23,18 @@ use crate::{
     Commit, Durability, OpenOptions, Outcome, ReadOperation, Sink, SinkId, Started, Token, Tuning,
 };
 
-/// What of a [`Store`](crate::Store) answers requests. It never waits for the device.
+/// The part of a [`Store`](crate::Store) that answers requests. It never waits for the device.
 pub struct Engine {
     pub(crate) world: World,
     pub(crate) writer: Mutex<Writer>,
-    /// A commit has ended and was applied, or was not.
+    /// Signalled when a commit has ended, and was applied or not.
     pub(crate) landed: Condvar,
-    /// How often a checkpoint has looked whether all has landed.
+    /// How often a checkpoint has checked whether all commits have landed.
     #[cfg(test)]
     pub(crate) barrier_turns: AtomicU64,
     pub(crate) options: OpenOptions,
     pub(crate) pool_id: [u8; 16],
-    /// The number of the incarnation (`incarnation`).
+    /// The current incarnation (`incarnation`).
     pub(crate) incarnation: AtomicU64,
     pub(crate) checkpoint_count: AtomicU64,
     pub(crate) checkpoint_bytes: AtomicU64,
@@ -78,27 +78,28 @@ impl Engine {
         }
     }
 
-    /// How often the device was asked again for what it had refused.
+    /// Returns how often refused device calls were retried.
     pub fn device_retries(&self) -> u64 {
         self.world.medium.disk.retry_count()
     }
 
-    /// Whether the device refuses all writes at the moment, and is asked again: changes wait.
+    /// Returns whether the device refuses all writes at the moment, so that changes wait for
+    /// retries.
     pub fn is_device_refusing(&self) -> bool {
         self.world.medium.disk.is_refusing()
     }
 
-    /// Where its pool lives.
+    /// Returns the segments of the pool.
     pub fn segments(&self) -> &Shared {
         &self.world.medium.disk
     }
 
-    /// The sizes that it was opened with.
+    /// Returns the sizes with which the store was opened.
     pub fn tuning(&self) -> crate::Tuning {
         self.options.tuning
     }
 
-    /// Makes a place for answers. At most 65,535 in a store's life.
+    /// Registers a sink for answers. At most 65,535 in the life of a store.
     ///
     /// # Panics
     /// If there are more.
@@ -144,8 +145,8 @@ impl Engine {
         }
     }
 
-    /// Goes on after the device reads of `operation` were performed.
-    // It comes boxed from `Started`, and goes back as it came.
+    /// Continues a request after the device reads of `operation` were performed.
+    // It comes boxed from `Started`, and is returned in the same way.
     #[allow(clippy::boxed_local)]
     pub fn resume(&self, operation: Box<ReadOperation>, token: Token) -> Started {
         let started = self.come_back(*operation, token);
@@ -177,7 +178,7 @@ impl Engine {
         }
     }
 
-    /// Begins anew with metadata that has come.
+    /// Restarts a step with metadata that was read.
     fn go_on(&self, (asked, then): (Asked, Then), token: Token) -> Started {
         self.turn_plans();
         let with = |mut edit: Box<Edit>, asked| {
@@ -195,8 +196,8 @@ impl Engine {
         }
     }
 
-    /// Ends a request that was to go on with `operation`: what it has done stays, the rest is not
-    /// wanted any more.
+    /// Ends a request that was to continue with `operation`: what it has done stays, and the rest
+    /// is dropped.
     pub fn abandon(&self, operation: Box<ReadOperation>) {
         let edit = match &operation.pending {
             Pending::Edit { edit, .. } | Pending::Compare { edit, .. } | Pending::Restart(edit) => {
@@ -212,7 +213,7 @@ impl Engine {
         self.hand_out_places();
     }
 
-    /// Where memory is short, lets go of what no change needs any more.
+    /// If memory is short, releases metadata that no planned change needs any more.
     fn turn_plans(&self) {
         if self.world.memory.plans.is_wanted()
             && let Some(writer) = self.writer.try_lock()
@@ -226,7 +227,7 @@ impl Engine {
             return Started::Done(Err(VolumeError::NoSuchVolume(volume)));
         }
         if self.options.durability == Durability::Commit {
-            // What was answered is durable already.
+            // What was acknowledged is already durable.
             return Started::Done(Ok(VolumeReply::Done));
         }
         match self.writer.lock().submit(&self.world, token, Job::Flush) {
@@ -245,8 +246,8 @@ impl Engine {
         }))
     }
 
-    /// Takes the writer's role, if something is queued and the device may get another commit: write
-    /// it, then [`Engine::finish_commit`]. Commits may end in any order.
+    /// Takes the writer's role, if something is queued and the device can take another commit.
+    /// Write it, then call [`Engine::finish_commit`]. Commits may end in any order.
     pub fn take_commit(&self) -> Option<Commit> {
         let mut answers = Vec::new();
         let commit = {
@@ -260,16 +261,16 @@ impl Engine {
         commit
     }
 
-    /// Gives the writer's role back: applies the commit, once all in front of it have ended, and
-    /// answers its requests.
+    /// Returns the writer's role: applies the commit once all earlier ones have ended, and answers
+    /// its requests.
     pub fn finish_commit(&self, commit: Commit, result: io::Result<()>) {
         self.writer.lock().land(&self.world, &commit, result.is_ok());
         self.settle_commits();
     }
 
-    /// As [`Engine::finish_commit`], in two steps: takes the next commit first, so that the device
-    /// works while the one that has ended is applied. Start the write of what is returned, and
-    /// call [`Engine::settle_commits`] in any case.
+    /// Does the same as [`Engine::finish_commit`] in two steps: takes the next commit first, so
+    /// that the device works while the finished one is applied. Start the write of the returned
+    /// commit, and then call [`Engine::settle_commits`] in any case.
     pub fn hand_on_commit(&self, commit: Commit, result: io::Result<()>) -> Option<Commit> {
         let mut writer = self.writer.lock();
         writer.land(&self.world, &commit, result.is_ok());
@@ -304,20 +305,20 @@ impl Engine {
         }
     }
 
-    /// The initiator has said that it got the status of a COMPARE AND WRITE, which is named by the
-    /// `command` of its [`block::request::Sender`]: it will not be taken for one whose answer was
-    /// lost.
+    /// Records that the initiator has acknowledged the status of a COMPARE AND WRITE, identified by
+    /// the `command` of its [`block::request::Sender`]: this command will not count as one whose
+    /// response was lost.
     pub fn acknowledged(&self, command: u64) {
         self.world.comparisons.acknowledged(command);
     }
 
-    /// All of the key-value space, in the order of the keys.
+    /// Returns the whole key-value space, ordered by key.
     pub fn config(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let writer = self.writer.lock();
         writer.state.config.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// Whether the writer has given up, so that only reads are answered.
+    /// Returns whether the writer has given up, so that only reads are served.
     pub fn has_failed(&self) -> bool {
         self.writer.lock().has_failed()
     }

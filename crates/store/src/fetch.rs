@@ -1,4 +1,5 @@
-//! Finding and reading the content of blocks: from the map to chunk rows to cache or device.
+//! Finding and reading the content of blocks: from the map to chunk rows to the cache or the
+//! device.
 
 use std::sync::Arc;
 
@@ -21,26 +22,26 @@ use crate::{DiskRead, DiskReads};
 /// The content of one block.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    /// It is here.
+    /// It is in memory.
     Ready(Frame),
     /// It comes with a device read.
     Device { read: usize, frame: usize, chunk: ChunkId, fingerprint: Fingerprint, stored: Stored },
-    /// It can't be had.
+    /// It can't be read.
     Lost,
 }
 
-/// How a block stands in what is read.
+/// The location of a block in the data read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
     shape: Shape,
-    /// Bytes in front of its group, in the first frame.
+    /// Bytes before its group, in the first frame.
     skip: usize,
-    /// How many frames its group is in.
+    /// The number of frames of its group.
     frames: usize,
 }
 
 impl Stored {
-    /// The block, if its group is in the blocks from `start` on.
+    /// Returns how to extract the block, if its group begins at `start`.
     fn wanted(self, start: Place, (chunk, fingerprint): (ChunkId, Fingerprint)) -> Wanted {
         let skip_units = self.skip as u32 / PLACE_UNIT_BYTES as u32;
         let place = Place { offset_units: start.offset_units + skip_units, ..start };
@@ -48,7 +49,7 @@ impl Stored {
     }
 }
 
-/// A block, what the map said of it, and its content.
+/// A block, its map entry, and its content.
 #[derive(Debug)]
 pub(crate) struct FetchedBlock {
     pub(crate) block: BlockNumber,
@@ -56,18 +57,18 @@ pub(crate) struct FetchedBlock {
     pub(crate) content: Content,
 }
 
-/// Blocks on their way into memory.
+/// Blocks being read into memory.
 #[derive(Debug, Default)]
 pub(crate) struct Fetch {
     pub(crate) blocks: SmallVec<[FetchedBlock; 1]>,
     reads: DiskReads,
-    /// How many reads were taken.
+    /// The number of reads taken.
     pub(crate) read_count: usize,
-    /// Keeps the segments that are read from being written again.
+    /// Keeps the segments that are read from being reused.
     token: Option<Arc<ReaderToken>>,
 }
 
-/// What a map entry other than a chunk reads as.
+/// Returns the content of a block whose map entry is not a chunk.
 pub(crate) fn uniform_frame(entry: MapEntry) -> Frame {
     match entry {
         MapEntry::Pattern(bits) => {
@@ -82,10 +83,10 @@ pub(crate) fn uniform_frame(entry: MapEntry) -> Frame {
 }
 
 impl Fetch {
-    /// Finds the blocks of `range`, under the volume's lock; what is not in memory becomes device
-    /// reads, blocks that are stored in a row one read.
+    /// Finds the blocks of `range`, under the volume's lock. Blocks that are not in memory become
+    /// device reads, contiguous ones a single read.
     ///
-    /// Where metadata is asked for, what was found is of no use.
+    /// If metadata is missing, the result is useless.
     pub(crate) fn locate(
         &mut self,
         view: View<'_>,
@@ -101,7 +102,7 @@ impl Fetch {
         let mut at = range.start;
         let walked = walk(view, map, range, &mut |run| {
             at = BlockNumber(run.start);
-            // Blocks that are alike are looked up once, and read once.
+            // A block that repeats is looked up and read once.
             let content = match run.entry {
                 MapEntry::Chunk(id) => match self.locate_chunk(view, id) {
                     Err(error) if view.may_look_on(&error) => Content::Lost,
@@ -117,35 +118,34 @@ impl Fetch {
             Ok(())
         });
         if walked.is_err() {
-            // The first block below what can't be read. Those in front of it are read: one of them
-            // may be lost as well, and then that is the first.
+            // The first block below unreadable metadata. The blocks before it are read: one of them
+            // may be lost as well, and is then the first.
             let (block, entry) = (at, MapEntry::Hole);
             self.blocks.push(FetchedBlock { block, entry, content: Content::Lost });
         }
         Ok(())
     }
 
-    /// Looks for a chunk's content, or for that of its original.
+    /// Finds the content of a chunk, or of its original.
     fn locate_chunk(&mut self, view: View<'_>, mut id: ChunkId) -> Result<Content, StoreError> {
         loop {
             if let Some(frame) = view.cached_chunk(id) {
                 return Ok(Content::Ready(frame));
             }
-            // First, because a row has its place as soon as the record is sealed, but the bytes
-            // are there for good only when they are flushed; from then on the chunk is not here
-            // any more.
+            // This comes first: a row has its location as soon as the record is sealed, but its
+            // bytes are certain to be there only after a flush, and until then the chunk is here.
             if let Some(frame) = view.unplaced.get(id) {
                 return Ok(Content::Ready(frame));
             }
-            // Before the row is read: between the two its chunk could move, and the segment that
-            // the row names be freed and written again. What was dead when this token was given
-            // out is named by no row any more.
+            // Before the row is read: otherwise the chunk could move in between, and the old
+            // segment be freed and reused. No row refers to anything that was dead when this token
+            // was given out.
             self.token.get_or_insert_with(|| view.reader_token());
             let row = view.chunk(id)?;
             #[cfg(test)]
             view.call_hook();
             match row.original {
-                // Originals are older, so that this ends, whatever the rows say.
+                // Originals have lower ids, so this terminates, whatever the rows say.
                 Some(original) if original < id => id = original,
                 Some(_) => return Ok(Content::Lost),
                 None => return Ok(self.locate_stored(view.world, id, &row)),
@@ -167,8 +167,8 @@ impl Fetch {
         Content::Device { read, frame, chunk, fingerprint: row.fingerprint, stored }
     }
 
-    /// Notes that `count` blocks from the one on that `place` is in are read: with those before,
-    /// where they overlap or follow. Where in the reads they come to stand.
+    /// Adds a read of `count` blocks from the one that contains `place`, merged with the previous
+    /// read if they overlap or are adjacent. Returns its position in the reads.
     fn add_read(&mut self, place: Place, count: usize) -> (usize, usize) {
         let place = place.block_start();
         if let Some(last) = self.reads.last_mut() {
@@ -186,9 +186,9 @@ impl Fetch {
         (self.reads.len() - 1, 0)
     }
 
-    /// Looks for the content of chunks, each as if it were a block of a volume.
+    /// Finds the content of chunks, as if they were blocks of a volume.
     pub(crate) fn locate_chunks(&mut self, view: View<'_>, ids: impl Iterator<Item = ChunkId>) {
-        // A chunk that is there now keeps its place while the token is held.
+        // A chunk that exists now keeps its location while the token is held.
         self.token = Some(view.reader_token());
         for id in ids {
             let content = self.locate_chunk(view, id).unwrap_or(Content::Lost);
@@ -197,12 +197,12 @@ impl Fetch {
         }
     }
 
-    /// Whether the device must be asked.
+    /// Returns whether device reads are needed.
     pub(crate) fn wants_reads(&self) -> bool {
         !self.reads.is_empty()
     }
 
-    /// Does without what the device would have to be asked for.
+    /// Drops everything that needs a device read.
     pub(crate) fn drop_reads(&mut self) {
         self.reads.clear();
         for block in &mut self.blocks {
@@ -212,17 +212,17 @@ impl Fetch {
         }
     }
 
-    /// The device reads that are needed, to be performed and given to [`Fetch::finish`].
+    /// Returns the device reads, to be performed and passed to [`Fetch::finish`].
     pub(crate) fn take_reads(&mut self) -> DiskReads {
         self.read_count = self.reads.len();
         std::mem::take(&mut self.reads)
     }
 
-    /// Takes what the device has read, and checks each block against its fingerprint. Where that is
-    /// wrong, and others have it too, it waits for them: a device lies so seldom that nobody
-    /// notices.
+    /// Takes the data read by the device, and checks each block against its fingerprint. If that
+    /// fails, and there are other copies, it waits while reading them: this is rare enough not to
+    /// matter.
     pub(crate) fn finish(&mut self, world: &World, reads: DiskReads) {
-        // Until the end, as copies are mended in their place.
+        // Held until the end, because bad copies are rewritten in place.
         let _token = self.token.take();
         let read_frames: SmallVec<[(Place, Option<Vec<Frame>>); 1]> = reads
             .into_iter()
@@ -232,7 +232,7 @@ impl Fetch {
             })
             .collect();
         let mut group = Unpacked::default();
-        // The block before, which this one may be again.
+        // The previous block, which may be repeated.
         let mut last: Option<(ChunkId, Content)> = None;
         for at in 0..self.blocks.len() {
             let block = &self.blocks[at];
@@ -265,7 +265,7 @@ impl Fetch {
         }
     }
 
-    /// The contents, in order, once all are there; the first block that is lost is the error.
+    /// Returns the contents in order, once all are there; the first lost block is the error.
     pub(crate) fn frames(self) -> Result<impl Iterator<Item = Frame>, VolumeError> {
         let is_ready = |block: &FetchedBlock| matches!(block.content, Content::Ready(_));
         if let Some(lost) = self.blocks.iter().find(|block| !is_ready(block)) {
@@ -277,8 +277,7 @@ impl Fetch {
         }))
     }
 
-    /// The answer to a read of `len` bytes, from `phase` bytes behind the start of the first block
-    /// on.
+    /// Returns the answer to a read of `len` bytes, beginning `phase` bytes into the first block.
     pub(crate) fn reply(self, phase: usize, len: usize) -> Result<VolumeReply, VolumeError> {
         let first = self.blocks.first().map_or(0, |first| first.block.sector().0);
         let asked = Sector(first + phase as u64 / block::SECTOR_BYTES);
@@ -290,8 +289,7 @@ impl Fetch {
     }
 }
 
-/// How far the group of the first of these blocks is wanted: the last of its blocks that is among
-/// those that follow.
+/// Returns the last block of the first block's group that is among those that follow.
 fn last_of_group(blocks: &[FetchedBlock]) -> u8 {
     let place_of = |block: &FetchedBlock| match block.content {
         Content::Device { read, frame, stored, .. } => {
@@ -305,7 +303,8 @@ fn last_of_group(blocks: &[FetchedBlock]) -> u8 {
     of_group.map(|(_, index)| index).max().unwrap_or(0)
 }
 
-/// The block out of the frames that it, or its group, stands in, from number `at` of a read on.
+/// Extracts a block from the frames that contain it or its group, beginning with frame `at` of a
+/// read.
 fn block_of(
     group: &mut Unpacked<(usize, usize)>,
     at: (usize, usize),

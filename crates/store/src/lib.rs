@@ -1,7 +1,8 @@
 //! The store: log, map, chunk table, checkpoints, recovery, check.
 //!
-//! It decides, and has no effects of its own: it says which device reads and which one write it
-//! wants, and is told when they are done. A front end drives it like this:
+//! It makes decisions, and performs no I/O for requests itself: it returns the device reads and the
+//! one write that it needs, and the caller reports their completion. A front end drives it like
+//! this:
 //!
 //! ```text
 //! match store.start(request, token) {
@@ -9,41 +10,42 @@
 //!     Started::Read(op)     => perform op.reads, then store.resume(op, token) -> Started
 //!     Started::Queued       => the answer comes through the sink of `token`
 //! }
-//! // after a batch of those: whoever finds the writer's role free takes it
+//! // after a batch of requests: whoever finds the writer's role free takes it
 //! while let Some(commit) = store.take_commit() {
 //!     append commit.frames at commit.place, as durable as commit.persist says
 //!     store.finish_commit(commit, result);   // calls the sinks
 //! }
 //! ```
 //!
-//! # The house
-//! Two stories are told from their beginning to their end: [`write`], how a request that changes
-//! something gets into the open record ([`reduce`]: what of it need not be stored), and [`read`],
-//! how one is answered from the cache or the device ([`fetch`]). A request that waits for the
-//! device is an [`operation`].
+//! # Modules
+//! Two modules follow a request from beginning to end: [`write`], how a change gets into the open
+//! record ([`reduce`]: which of its data need not be stored), and [`read`], how a read is answered
+//! from the cache or the device ([`fetch`]). A request that waits for the device is an
+//! [`operation`].
 //!
-//! Behind them are rooms, each with its invariants at its door. A room imports those below it only:
+//! Below them are layers; the head of each states its invariants. A layer imports only those below
+//! it:
 //!
-//! | room | what it has |
+//! | layer | content |
 //! |---|---|
-//! | [`opening`] | making and opening a pool: recovery |
+//! | [`opening`] | creating and opening a pool: recovery |
 //! | [`upkeep`] | the store: the engine with checkpoints, passes, administration and tools |
-//! | [`checkpoint`] | what a checkpoint captures, where it goes, and reading it back |
-//! | [`writer`] | the one owner of all that changes: who joins the open record, and its commit |
-//! | [`apply`] | entries take effect, live and in recovery alike |
+//! | [`checkpoint`] | what a checkpoint captures, where it is written, and reading it back |
+//! | [`writer`] | the only owner of mutable state: how jobs join the open record, its commit |
+//! | [`apply`] | applying entries, live and in recovery alike |
 //! | [`map`] | the radix trees of volumes |
-//! | [`log`] | its tail, records, finding and believing them; superblocks |
-//! | [`edits`] | what a request comes down to |
-//! | [`world`] | what all threads share, and what only the writer changes |
-//! | [`space`] | segments, and what is known of winning some |
-//! | [`key_space`] | the pairs that the layer above keeps, in leaves |
+//! | [`log`] | the log tail; records, finding and validating them; superblocks |
+//! | [`edits`] | the steps that a request consists of |
+//! | [`world`] | state that all threads share, and state that only the writer changes |
+//! | [`space`] | segments, and the state of reclaim |
+//! | [`key_space`] | the key-value pairs of the layer above, in leaves |
 //! | [`nodes`] | the nodes of all maps, in memory |
-//! | [`chunks`] | rows in tables, the medium and its metadata in memory, reduction |
+//! | [`chunks`] | rows in tables, the medium and its cached metadata, reduction |
 //!
-//! A [`Store`] is what callers see: the [`engine`] that front ends ask and that never waits, and
-//! above it what [`upkeep`] does with it, which may. [`status`] says how it stands ([`waiters`]:
-//! where the answers of callers go that wait on the spot), [`api`] and [`error`] are the words for
-//! it, [`tuning`] the sizes that the simulator makes small.
+//! Callers use a [`Store`]: the [`engine`], which front ends call and which never blocks, and above
+//! it [`upkeep`], which may. [`status`] reports its state ([`waiters`] collects the answers of
+//! callers that block), [`api`] and [`error`] have the types, [`tuning`] the sizes that the
+//! simulator reduces.
 
 mod api;
 mod apply;

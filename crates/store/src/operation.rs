@@ -1,4 +1,4 @@
-//! Requests that are on their way: what each waits for, and what goes on then.
+//! Requests in progress: what each waits for, and how it continues.
 
 use block::{SectorRange, VolumeError, VolumeId, VolumeReply};
 
@@ -10,13 +10,13 @@ use crate::fetch::Fetch;
 use crate::tuning::Tuning;
 use crate::world::World;
 
-/// Where the answers of queued requests go. Called by whichever thread finished the commit, with
-/// no lock of the store held: post to a mailbox and wake the owner if it is another thread.
+/// Receives the answers of queued requests. Called by the thread that finished the commit, without
+/// any lock of the store: post to a mailbox, and wake the owner if it is another thread.
 pub trait Sink: Send + Sync {
-    /// The request that was started with `id` has ended, or must be started again.
+    /// The request that was started with `id` has ended, or must be resumed.
     fn complete(&self, id: u64, outcome: Outcome);
 
-    /// Work is queued and nobody holds the writer's role: call [`crate::Engine::take_commit`].
+    /// Work is queued and nobody has the writer's role: call [`crate::Engine::take_commit`].
     fn commit_wanted(&self);
 }
 
@@ -25,15 +25,15 @@ pub trait Sink: Send + Sync {
 pub enum Outcome {
     /// The answer.
     Reply(Result<VolumeReply, VolumeError>),
-    /// What it depends on has changed meanwhile: perform the reads (perhaps none), and
+    /// What it depends on has changed in the meantime: perform the reads (perhaps none), and call
     /// [`Engine::resume`](crate::Engine::resume) with the same token.
     Again(Box<ReadOperation>),
 }
 
-/// What became of a request.
+/// The result of starting or resuming a request.
 #[derive(Debug)]
 pub enum Started {
-    /// Answered already.
+    /// Already answered.
     Done(Result<VolumeReply, VolumeError>),
     /// Device reads are needed first: perform them, then [`crate::Engine::resume`].
     Read(Box<ReadOperation>),
@@ -44,40 +44,40 @@ pub enum Started {
 /// A request that waits for device reads.
 #[derive(Debug)]
 pub struct ReadOperation {
-    /// What to read, in any order, also at the same time. Fill the frames in place, or take the
-    /// vectors out and put them back.
+    /// The reads, in any order or in parallel. Fill the frames in place, or take the vectors out
+    /// and put them back.
     pub reads: DiskReads,
     pub(crate) pending: Pending,
 }
 
 impl ReadOperation {
-    /// What it costs whoever goes on with it before it waits again, in bytes that could be read,
-    /// checked and packed in that time.
+    /// Returns the cost of continuing until it waits again, in bytes that could be read, checked
+    /// and compressed in that time.
     pub fn cost_bytes(&self, tuning: &Tuning) -> u64 {
         match &self.pending {
             Pending::Restart(edit) => edit.cost_bytes(tuning),
-            // Somebody has waited for the device: it goes on.
+            // It has already waited for the device, and continues.
             _ => 0,
         }
     }
 }
 
-/// What goes on once the reads are done.
+/// How a request continues after its reads.
 #[derive(Debug)]
 pub(crate) enum Pending {
-    /// Answer with what was read.
+    /// Answers with the data that was read.
     Read { fetch: Fetch, phase: usize, len: usize },
-    /// Fill an edit's gathers, and submit it.
+    /// Fills an edit's gathers, and submits it.
     Edit { fetches: Vec<Fetch>, edit: Box<Edit> },
-    /// Compare what an edit brings with chunks that may hold it already, and submit it.
+    /// Compares the data of an edit with chunks that may have the same content, and submits it.
     Compare { fetch: Fetch, candidates: Vec<Candidate>, edit: Box<Edit> },
-    /// Look again what an edit needs.
+    /// Determines again what an edit needs.
     Restart(Box<Edit>),
-    /// Begin anew, with metadata that was not in memory.
+    /// Restarts a step with metadata that was not in memory.
     Metadata { waiting: Box<Waiting> },
 }
 
-/// What goes on once metadata has come: from its beginning.
+/// The step that restarts once metadata was read.
 #[derive(Debug)]
 pub(crate) enum Then {
     Read {
@@ -89,11 +89,11 @@ pub(crate) enum Then {
         range: SectorRange,
         limit: usize,
     },
-    /// Look for what the edit needs.
+    /// Determines what the edit needs.
     Edit(Box<Edit>),
-    /// Look for what it brings, among what is there.
+    /// Finds data of the edit that is already stored.
     Reduce(Box<Edit>),
-    /// Look at what it will touch.
+    /// Checks what the edit will touch.
     Submit(Box<Edit>),
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// The edit that waits, if it is one.
+    /// Returns the waiting edit, if it is one.
     pub(crate) fn edit(&self) -> Option<&Edit> {
         match &self.then {
             Then::Edit(edit) | Then::Reduce(edit) | Then::Submit(edit) => Some(edit),
@@ -114,7 +114,7 @@ impl Waiting {
         }
     }
 
-    /// The reads have come.
+    /// Stores the metadata that was read.
     pub(crate) fn came(self, world: &World, reads: DiskReads) -> (Asked, Then) {
         let Self { mut asked, loads, then } = self;
         reads.iter().for_each(|_| world.memory.missed());
@@ -123,14 +123,14 @@ impl Waiting {
     }
 }
 
-/// The reads that a request asks for; `then` goes on behind them.
+/// Returns the reads that a request asks for; it continues with `then`.
 pub(crate) fn wait_for_metadata(mut asked: Asked, world: &World, then: Then) -> Started {
     let (loads, reads) = asked.reads(&world.medium);
     let pending = Pending::Metadata { waiting: Box::new(Waiting { asked, loads, then }) };
     Started::Read(Box::new(ReadOperation { reads, pending }))
 }
 
-/// Looks again what an edit needs.
+/// Has an edit determined again what it needs.
 pub(crate) fn restart(edit: Box<Edit>) -> Box<ReadOperation> {
     Box::new(ReadOperation { reads: DiskReads::new(), pending: Pending::Restart(edit) })
 }

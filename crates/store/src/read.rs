@@ -1,8 +1,8 @@
-//! The way of a read, from its request to its answer.
+//! The path of a read, from its request to its answer.
 //!
-//! Down the volume's map, under its lock, to the rows of its chunks (`walk`, `fetch`). What is in
-//! memory is answered at once; what is not becomes device reads, first of metadata (`asking`), then
-//! of data. What was read is checked against its fingerprint before anybody gets it.
+//! A read walks the volume's map, under its lock, to the rows of its chunks (`walk`, `fetch`). Data
+//! in memory is returned at once; the rest becomes device reads, first of metadata (`asking`), then
+//! of data. Data that was read is checked against its fingerprint before it is returned.
 
 use block::{BlockRange, SectorRange, VolumeError, VolumeId};
 

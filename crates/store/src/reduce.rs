@@ -1,9 +1,9 @@
-//! Deduplication on the way in: blocks that some chunk holds already are named, not stored.
+//! Inline deduplication: blocks whose content is already stored become references.
 //!
-//! Done by the front end before an edit joins a record. The index says where a fingerprint was
-//! seen; the chunk's content is read, from the cache or the device, and compared byte for byte.
-//! While the record is on its way the chunk is pinned (`State::pins`), so that it can't be freed
-//! before it is named. If it went before that, the edit is looked at again.
+//! The front end does this before an edit joins a record. The index returns where a fingerprint was
+//! seen; the content of that chunk is read, from the cache or the device, and compared byte for
+//! byte. Until the record is applied the chunk is pinned (`State::pins`), so that it can't be freed
+//! before it is referenced. If it was freed before it was pinned, the edit is planned again.
 
 use crate::edits::classify::Class;
 use crate::edits::edit::Edit;
@@ -15,7 +15,7 @@ use crate::world::view::View;
 use crate::{ReadOperation, Started, Token};
 
 impl Engine {
-    /// Looks at what an edit brings: finds what need not be stored, and compresses the rest.
+    /// Finds blocks of an edit that need not be stored, and compresses the rest.
     pub(crate) fn reduce(&self, mut edit: Box<Edit>, token: Token) -> Started {
         let world = &self.world;
         edit.classify(&world.medium.keys, |volume| {
@@ -33,7 +33,8 @@ impl Engine {
         if candidates.is_empty() {
             return self.enter(edit, token);
         }
-        // Under pressure the device has better things to do: the background pass finds it.
+        // Under load the device is needed for other requests; the background pass finds these
+        // blocks.
         if fetch.wants_reads() && self.writer.lock().queues.is_pressed() {
             fetch.drop_reads();
         }
@@ -45,7 +46,7 @@ impl Engine {
         Started::Read(Box::new(ReadOperation { reads, pending }))
     }
 
-    /// The candidates' content is there as far as it is to be had.
+    /// Continues with the content of the candidates, as far as it could be read.
     pub(crate) fn compared(
         &self,
         mut edit: Box<Edit>,
@@ -79,11 +80,11 @@ impl Engine {
     }
 }
 
-/// The blocks of an edit whose fingerprint was seen, and where.
+/// Returns the blocks of an edit whose fingerprint was seen, and where.
 fn candidates(world: View<'_>, edit: &Edit) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for (step, put) in edit.puts() {
-        // What was packed was looked at already.
+        // Packed data was looked up before.
         if put.handling.unshared || !put.packs.is_empty() {
             continue;
         }

@@ -1,4 +1,4 @@
-//! How the pool and its volumes stand.
+//! The state of the pool and its volumes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,22 +13,23 @@ use crate::writer::starved::Room;
 use crate::{PoolStatus, UpgradeStatus, VolumeStatus, WrittenBytes};
 
 impl Engine {
-    /// How often something went elsewhere because the device had refused to write it.
+    /// Returns how often something was written elsewhere because the device refused it.
     pub fn moved_writes(&self) -> u64 {
         self.writer.lock().log.moved_count()
     }
 
-    /// How often a flush of the device has failed, for whomever it was.
+    /// Returns how often a flush of the device has failed, for any caller.
     pub fn failed_flushes(&self) -> u64 {
         self.world.medium.disk.flush_failures()
     }
 
-    /// Bytes of memory that records take which no flush has covered yet (`durability = "flush"`).
+    /// Returns the bytes of memory of records that no flush has covered yet
+    /// (`durability = "flush"`).
     pub fn unflushed_bytes(&self) -> u64 {
         self.writer.lock().unflushed_bytes()
     }
 
-    /// How the pool stands.
+    /// Returns the state of the pool.
     pub fn pool_status(&self) -> PoolStatus {
         let all: Vec<Arc<Volume>> = self.world.volumes.read().values().cloned().collect();
         let all_count = all.len() as u64;
@@ -62,11 +63,10 @@ impl Engine {
         }
     }
 
-    /// Bytes of the pool that are in use, and all that there are. In use is what is live, and what
-    /// is kept back so that deallocation and reclaim go on when the pool is full; not what is dead
-    /// and waits to be reclaimed, which hosts can have. All is in use while hosts are refused,
-    /// because reclaim has found nothing to bring back.
-    /// Cheap enough to be asked often.
+    /// Returns the bytes of the pool that are in use, and its size. In use are live bytes, and the
+    /// reserve for deallocation and reclaim in a full pool; not dead bytes that wait for reclaim,
+    /// which hosts can use. While hosts are refused space, because reclaim finds nothing, all bytes
+    /// are in use. Cheap enough for frequent calls.
     pub fn space_use(&self) -> (u64, u64) {
         let geometry = self.world.medium.geometry();
         let segment_bytes = geometry.segment_bytes();
@@ -80,7 +80,7 @@ impl Engine {
         (capacity.min(writer.state.segments.live_bytes() + kept_back), capacity)
     }
 
-    /// How far the pool is of the latest version.
+    /// Returns the progress of upgrading the pool.
     pub fn upgrade_status(&self) -> UpgradeStatus {
         self.upgrade_status_of(&self.writer.lock())
     }
@@ -101,7 +101,7 @@ impl Engine {
         UpgradeStatus { version, latest_version, is_latest, left_bytes }
     }
 
-    /// What was written since the store was opened.
+    /// Returns what was written since the store was opened.
     pub fn written(&self) -> WrittenBytes {
         self.written_of(&self.writer.lock())
     }
@@ -111,11 +111,11 @@ impl Engine {
         WrittenBytes { checkpoint_bytes, ..writer.log.written() }
     }
 
-    /// How a volume stands.
+    /// Returns the state of a volume.
     pub fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
         let volume = self.world.volume(id)?;
         let map = (*volume.map.read())?;
-        // What is below a row that can't be read can't be counted either.
+        // What is below an unreadable row can't be counted.
         let counts = self.world.counts(map.root, map.level).unwrap_or_default();
         Some(VolumeStatus {
             id,

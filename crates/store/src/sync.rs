@@ -1,9 +1,9 @@
-//! Locks, condition variables and the atomics that order something, from one place: those of
-//! `parking_lot` and of the standard library, or, for the models below `tests`, those of a
-//! scheduler that decides who runs next at each of them.
+//! Locks, condition variables and ordering atomics, from one place: those of `parking_lot` and of
+//! the standard library or, for the models in `tests`, those of a scheduler that decides at each of
+//! them which thread runs next.
 //!
-//! Atomics that only count, or are hints that nothing relies on, are the standard library's in
-//! either case: a place where the scheduler may change its mind is worth nothing there.
+//! Atomics that only count, or that are hints, are always those of the standard library: scheduling
+//! points there would be useless.
 
 #[cfg(not(feature = "models"))]
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
@@ -14,7 +14,7 @@ pub(crate) use shuttle_parking_lot::{Mutex, MutexGuard, RwLock, RwLockWriteGuard
 #[cfg(not(feature = "models"))]
 pub(crate) use std::thread::yield_now;
 
-/// Atomics that order something.
+/// Atomics with ordering.
 pub(crate) mod atomic {
     #[cfg(feature = "models")]
     pub(crate) use shuttle::sync::atomic::{
@@ -33,8 +33,8 @@ mod modelled {
 
     use super::MutexGuard;
 
-    /// `parking_lot`'s for the models. No wait times out, so a thread that relies on its timeout
-    /// waits for ever, and the scheduler reports a deadlock.
+    /// Has the interface of `parking_lot`'s, for the models. Waits never time out, so a thread that
+    /// relies on its timeout waits for ever, and the scheduler reports a deadlock.
     #[derive(Debug, Default)]
     pub(crate) struct Condvar {
         /// Held from before a waiter releases its own lock until it waits, so that no wakeup in
@@ -57,7 +57,7 @@ mod modelled {
             self.wait(guard);
         }
 
-        /// How many were woken is not known.
+        /// The number of woken threads is not known.
         pub(crate) fn notify_all(&self) -> usize {
             let _entered = self.entry.lock().expect("nobody fails with it");
             self.condition.notify_all();

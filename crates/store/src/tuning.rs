@@ -1,5 +1,5 @@
-//! Sizes that decide where boundaries are, and that a simulator makes small, so that it meets each
-//! boundary thousands of times a second.
+//! Sizes that define boundaries. A simulator reduces them, to reach each boundary thousands of
+//! times a second.
 
 use block::BLOCK_BYTES;
 use block::request::limits::TRANSFER_BYTES_MAX;
@@ -11,74 +11,79 @@ use format::record_places;
 
 use crate::StoreError;
 
-/// Bytes that the entry of a run takes at most which a staged copy names.
+/// The maximum size of the entry of a run that a staged copy maps.
 pub(crate) const LINKED_RUN_BYTES_MAX: usize = 40;
 
-/// What a node costs that is walked through, or blocks that are set with a way down of their own.
+/// The cost of walking through a node, or of setting blocks with a descent of their own.
 pub(crate) const NODE_WORK: u64 = 16;
-/// What a step costs that is looked at: two ways down to the blocks at its ends.
+/// The cost of checking a step: two descents to the blocks at its ends.
 pub(crate) const STEP_WORK: u64 = 64;
 
-/// The most that a copy of so many blocks can cost, whatever its source is (`take`).
+/// Returns the maximum cost of a copy of so many blocks, for any source (`take`).
 pub(crate) fn work_max(fanout: Fanout, blocks: u64) -> u64 {
     let leaves = blocks / fanout.span_blocks(1) + 2;
     blocks + NODE_WORK * 2 * (leaves + u64::from(fanout.level_max()))
 }
 
-/// Sizes of a store. Every pool has the default; another is for a simulator, and a pool that was
-/// made with one must always be opened with the same.
+/// Sizes of a store. All pools use the default; others are for a simulator, and a pool that was
+/// created with other sizes must always be opened with the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    /// How many entries of a map's node are used.
+    /// How many entries of a map node are used.
     pub fanout: Fanout,
-    /// Payload blocks in a record at most: 6 MiB. With its entries a record fits any segment twice.
+    /// The maximum number of payload blocks of a record: 6 MiB. With its entries a record fits any
+    /// segment twice.
     pub record_blocks_max: usize,
-    /// Bytes of entries in a record at most.
+    /// The maximum bytes of entries of a record.
     pub record_entries_bytes_max: usize,
-    /// Commits that may be on their way to the device at once. A durable write takes a device
-    /// several times as long as it takes to begin it.
+    /// The maximum number of commits in flight. A durable write takes a device several times as
+    /// long as starting it.
     pub commits_in_flight_max: usize,
-    /// Bytes of records in memory that no flush has covered yet (`durability = "flush"`): with the
-    /// record that makes them so many, all of them are flushed. 64 MiB.
+    /// The maximum bytes of records in memory that no flush has covered (`durability = "flush"`):
+    /// the record that reaches it flushes all of them. 64 MiB.
     pub unflushed_bytes_max: u64,
-    /// A record is cut to what is left of its segment if at least so many blocks are left: 1 MiB.
+    /// A record is shortened to fit the rest of its segment if at least so many blocks are left: 1
+    /// MiB.
     pub segment_rest_blocks_min: u32,
-    /// The most blocks that one edit brings as data: a copy that must move more is staged.
+    /// The maximum number of data blocks of one edit: a copy that moves more is staged.
     pub edit_blocks_max: u64,
-    /// Blocks in a part of a staged copy: 4 MiB.
+    /// The number of blocks in a part of a staged copy: 4 MiB.
     pub part_blocks_max: u64,
-    /// Copies that move data at once, each with up to a part: 16 MiB.
+    /// The number of copies that move data at once, each up to one part: 16 MiB.
     pub parts_at_once: usize,
-    /// Blocks that a copy may move with one commit and not be counted among those: 256 KiB.
+    /// The number of blocks that a copy may move in one commit without counting among those: 256
+    /// KiB.
     pub placeless_blocks_max: usize,
     /// One in so many segments is kept from hosts' data, see [`Tuning::reserve_segments`].
     pub reserve_divisor: u32,
-    /// Blocks moved with one commit, where nobody minds: 1 MiB.
+    /// The number of blocks moved in one commit if hosts are idle: 1 MiB.
     pub move_blocks_max: usize,
-    /// Blocks moved with one commit while hosts write: 512 KiB, so that theirs are held up little.
+    /// The number of blocks moved in one commit while hosts write: 512 KiB, to delay their writes
+    /// little.
     pub move_blocks_busy: usize,
-    /// The least that is worth a record of its own at the end of a segment.
+    /// The minimum number of blocks that justifies a record of its own at the end of a segment.
     pub move_blocks_min: u32,
-    /// What can be moved in a row, at most, for what hosts have written: 2 MiB.
+    /// The maximum that reclaim moves in a row in return for hosts' writes: 2 MiB.
     pub move_credit_bytes_max: u64,
-    /// What hosts may write ahead of the work, while they are paced: 1 MiB.
+    /// How far hosts' writes may run ahead of reclaim, while they are paced: 1 MiB.
     pub pace_bytes_max: u32,
-    /// Dropped nodes that may wait for [`crate::Store::housekeep`]: leaves of 64 GiB.
+    /// The maximum number of dropped nodes that wait for [`crate::Store::housekeep`]: leaves of 64
+    /// GiB.
     pub pending_nodes_max: usize,
-    /// How many nodes, or pages of rows, a checkpoint captures at once while writing goes on
-    /// between: they take a few tenths of a millisecond.
+    /// How many nodes, or pages of rows, a checkpoint captures at once before writes continue: a
+    /// few tenths of a millisecond.
     pub slice_len: usize,
-    /// Bytes of a stream of a checkpoint in one piece.
+    /// The maximum bytes of a piece of a checkpoint's stream.
     pub stream_piece_bytes_max: usize,
-    /// What one commit may cost, in units of some tenths of a microsecond: an entry of a node that
-    /// is named or let go takes one. A copy that costs more is done in several commits. A write, or
-    /// the end of a staged copy, is all or nothing: it may cost twice as much, in a commit of its
+    /// The maximum cost of a commit, in units of some tenths of a microsecond: one for an entry of
+    /// a node that gains or loses a reference. A copy that costs more is done in several commits. A
+    /// write, or the end of a staged copy, is atomic: it may cost twice as much, in a commit of its
     /// own.
     pub commit_work: u64,
 }
 
 impl Tuning {
-    /// That of every pool.
+    /// The sizes of every real pool.
     pub const DEFAULT: Self = Self {
         fanout: Fanout::DEFAULT,
         record_blocks_max: 1536,
@@ -102,8 +107,8 @@ impl Tuning {
         commit_work: 8192,
     };
 
-    /// For segments of 64 KiB, of which a record takes three quarters. Hosts write 32 KiB at once
-    /// at most.
+    /// Sizes for segments of 64 KiB, of which a record takes three quarters. A host's write has 32
+    /// KiB at most.
     pub const SMALL: Self = Self {
         fanout: Fanout::SMALL,
         record_blocks_max: 10,
@@ -127,51 +132,52 @@ impl Tuning {
         commit_work: 1024,
     };
 
-    /// The most parts of one staged copy, 64 MiB by default: the entries that name them fit one
-    /// record, and the commit that does does not take long. A longer copy is done in pieces.
+    /// Returns the maximum number of parts of one staged copy, 64 MiB by default: the entries that
+    /// map them fit one record, whose commit does not take long. A longer copy is done in pieces.
     pub(crate) fn parts_max(&self) -> usize {
         (self.named_runs_max() / 2).clamp(1, 16)
     }
 
-    /// The most runs that the parts of a staged copy can have together.
+    /// Returns the maximum number of runs in all parts of a staged copy.
     pub(crate) fn named_runs_max(&self) -> usize {
         // The rest is for the blocks at the ends of its segments.
         (self.record_entries_bytes_max * 7 / 8).saturating_div(LINKED_RUN_BYTES_MAX)
     }
 
-    /// Segments that hosts can't fill: metadata, reclaim and checkpoints take them, so that unmap
-    /// and the like proceed when the pool is full, and overwrites do: a sixty-fourth, at least 4.
-    /// So much must be dead on average before emptying a segment gains more than its records'
-    /// headers take. What a checkpoint may need on top of that is in `room`.
+    /// Returns the number of segments that hosts can't fill: a sixty-fourth, at least 4. Metadata,
+    /// reclaim and checkpoints use them, so that unmap and overwrites continue when the pool is
+    /// full. So much must be dead on average before emptying a segment gains more than the headers
+    /// of its records take. `room` has what a checkpoint may need in addition.
     pub(crate) fn reserve_segments(&self, segment_count: u32) -> u32 {
         (segment_count / self.reserve_divisor).max(4)
     }
 
-    /// Blocks that header and entries of a record take at most, with those of the record before.
+    /// Returns the maximum number of blocks of a record's header and entries, with those of the
+    /// previous record.
     pub(crate) fn header_blocks_max(&self) -> u32 {
         let most = self.record_entries_bytes_max;
         header_blocks(most, RECORD_HEADER_BYTES + most)
     }
 
-    /// Blocks of payload in a record at most.
+    /// Returns the maximum number of payload blocks of a record.
     pub(crate) fn payload_blocks_max(&self) -> u32 {
         self.record_blocks_max.max(self.edit_blocks_max as usize) as u32
     }
 
-    /// Rows of a record at most.
+    /// Returns the maximum number of rows of a record.
     pub(crate) fn record_rows_max(&self, geometry: Geometry) -> u32 {
         let blocks = self.header_blocks_max() + self.payload_blocks_max();
         record_places::rows_max(geometry.columns.into(), blocks)
     }
 
-    /// Blocks that header and entries take at most of a commit that moves something: a chunk needs
-    /// less than 64 bytes.
+    /// Returns the maximum number of header and entry blocks of a commit that moves data: a chunk
+    /// needs less than 64 bytes.
     pub(crate) fn move_header_blocks(&self) -> u32 {
         let most = self.move_blocks_max * 64;
         header_blocks(most, RECORD_HEADER_BYTES + most)
     }
 
-    /// Refuses a pool whose segments are smaller than what is to be written into one of them.
+    /// Refuses a pool whose segments are smaller than the largest piece that is written to one.
     pub(crate) fn check(&self, geometry: Geometry) -> Result<(), StoreError> {
         let piece = self.stream_piece_bytes_max.div_ceil(BLOCK_BYTES as usize) as u32 + 1;
         if self.record_rows_max(geometry) <= geometry.rows() && piece <= geometry.mirrored_blocks()
@@ -182,14 +188,15 @@ impl Tuning {
         Err(StoreError::Size(format!("its segments of {bytes} bytes are too small for a record")))
     }
 
-    /// Whether segments of which so many blocks must be moved have too many parts for one copy.
+    /// Returns whether segments of which so many blocks must be moved have too many parts for one
+    /// copy.
     pub(crate) fn is_too_long_to_stage(&self, moved_blocks: impl Iterator<Item = u64>) -> bool {
         let parts: u64 = moved_blocks.map(|blocks| blocks.div_ceil(self.part_blocks_max)).sum();
         parts > self.parts_max() as u64
     }
 
-    /// Whether a copy of segments with so many blocks each may take several commits, whatever its
-    /// source is: then it is not all or nothing for who reads meanwhile, nor after a crash.
+    /// Returns whether a copy of segments with so many blocks each may take several commits, for
+    /// any source: it is then not atomic for concurrent readers, nor after a crash.
     pub fn may_split(&self, blocks: impl Iterator<Item = u64> + Clone) -> bool {
         let work = |blocks| work_max(self.fanout, blocks);
         blocks.clone().map(work).sum::<u64>() >= self.commit_work

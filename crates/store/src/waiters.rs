@@ -1,4 +1,4 @@
-//! Where the answers go of callers that wait on the spot.
+//! Answers of callers that block.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
 use crate::{Outcome, Sink, SinkId, Token};
 
-/// The thread that holds the writer's role answers; this only bounds a race with it.
+/// The thread that has the writer's role answers; this only bounds a race with it.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// The sink of callers that wait on the spot.
+/// The sink of callers that block.
 #[derive(Default)]
 pub(crate) struct Waiters {
     outcomes: Mutex<HashMap<u64, Outcome>>,
@@ -32,17 +32,17 @@ impl Sink for Waiters {
 }
 
 impl Waiters {
-    /// Names another request of theirs.
+    /// Returns a token for another request.
     pub(crate) fn token(&self) -> Token {
         Token { sink: WAITERS, id: self.next.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// How a request has ended, if it has.
+    /// Returns the outcome of a request, if it has ended.
     pub(crate) fn take(&self, token: Token) -> Option<Outcome> {
         self.outcomes.lock().remove(&token.id)
     }
 
-    /// Waits a little for the end of a request, unless it has come, or nobody else works on it.
+    /// Waits briefly for the end of a request, unless it has ended, or nobody else works on it.
     pub(crate) fn wait_for(&self, token: Token, others_work: impl FnOnce() -> bool) {
         let mut outcomes = self.outcomes.lock();
         if !outcomes.contains_key(&token.id) && others_work() {

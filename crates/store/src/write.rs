@@ -1,15 +1,15 @@
-//! The way of a change, from its request to the open record.
+//! The path of a change, from its request to the open record.
 //!
 //! 1. The request is planned as an *edit* (`edit`): steps in whole blocks.
-//! 2. Blocks that it needs as they are now are read: the edges of a write that is not aligned to
-//!    4 KiB, what COMPARE AND WRITE compares ([`Engine::start_edit`], [`Engine::gathered`]).
-//! 3. What it brings is reduced: patterns, duplicates, compression (`dedup`, `pack`).
-//! 4. All metadata that it will touch is looked at ([`Engine::submit_edit`], `preload`), and stays
-//!    in memory from here on (`plans`).
+//! 2. Blocks whose current content it needs are read: the edges of a write that is not aligned to 4
+//!    KiB, what COMPARE AND WRITE compares ([`Engine::start_edit`], [`Engine::gathered`]).
+//! 3. Its data is reduced: patterns, duplicates, compression (`dedup`, `pack`).
+//! 4. All metadata that it will touch is checked ([`Engine::submit_edit`], `preload`), and stays in
+//!    memory from here on (`plans`).
 //! 5. It joins the open record (`join`), or waits for room.
 //!
-//! The record is written and applied by `commit`. At 2 to 4 what is not in memory is read by the
-//! front end, like data, and the step begins anew (`asking`).
+//! The record is written and applied by `commit`. In steps 2 to 4 the front end reads what is not
+//! in memory, like data, and the step restarts (`asking`).
 
 use block::{Frame, VolumeError, VolumeReply};
 
@@ -63,8 +63,8 @@ impl Engine {
         Started::Read(Box::new(ReadOperation { reads, pending }))
     }
 
-    /// Begins the next part of an edit, if it has one, with a place for what it moves; if there is
-    /// none, the edit goes on when there is.
+    /// Begins the next part of an edit, if it has one, with a slot for the data that it moves;
+    /// without one, the edit waits.
     pub(crate) fn begin_part(
         &self,
         mut edit: Box<Edit>,
@@ -86,7 +86,7 @@ impl Engine {
         if writer.has_failed() {
             return Err(Started::Done(Err(VolumeError::WriteFailed)));
         }
-        // One that was given back in between would not be found by anybody else.
+        // Nobody else would find a slot that was returned in between.
         if find(&mut edit) {
             return Ok(edit);
         }
@@ -94,8 +94,8 @@ impl Engine {
         Err(Started::Queued)
     }
 
-    /// Lets copies go on that wait for places which have come free. After a commit that is done
-    /// anyway; but who fails, or is not wanted any more, needs none.
+    /// Continues copies that wait for slots, if some are free. The next commit does that anyway;
+    /// but a copy that failed or was abandoned may not have another.
     pub(crate) fn hand_out_places(&self) {
         if !self.world.places.were_given_back() {
             return;
@@ -136,15 +136,15 @@ impl Engine {
         }
     }
 
-    /// Whether this is a COMPARE AND WRITE that was done, and whose answer was lost; `contents` is
-    /// what its blocks hold.
+    /// Returns whether this is a COMPARE AND WRITE that was done and whose response was lost;
+    /// `contents` is the current content of its blocks.
     fn was_done(&self, edit: &Edit, contents: Vec<Frame>) -> bool {
         let Some(compare) = &edit.compare else { return false };
         let done = compare.done_before(contents.into_iter(), &self.world.medium.keys);
         done.is_some_and(|compared| self.world.comparisons.take_over(compared))
     }
 
-    /// Answers it as it was answered then: where it has to be durable, once it is.
+    /// Repeats its answer, if necessary once it is durable.
     fn done_again(&self, edit: &Edit, token: Token) -> Started {
         match (self.options.durability, edit.fua) {
             (Durability::Flush, true) => self.submit_job(Job::Flush, token),
@@ -152,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// Answers with an error, and lets go of what the edit has staged.
+    /// Answers with an error, and releases what the edit has staged.
     pub(crate) fn give_up(&self, edit: &Edit, error: VolumeError) -> Started {
         self.writer.lock().release_staged(&self.world, edit);
         Started::Done(Err(edit.told(error)))
@@ -162,14 +162,14 @@ impl Engine {
         if !edit.is_staging() {
             return self.reduce(edit, token);
         }
-        // A part may be read at any time of the copy.
+        // A part may be read at any time during the copy.
         edit.expectations.clear();
         let runs_max = self.world.medium.tuning.named_runs_max();
         edit.classify_part(&self.world.medium.keys, runs_max);
         self.submit_job(Job::Stage(edit), token)
     }
 
-    /// An edit that was looked at goes to the writer, if all that it touches can be read.
+    /// Passes a checked edit to the writer, if all metadata that it touches can be read.
     pub(crate) fn submit_edit(&self, mut edit: Box<Edit>, token: Token) -> Started {
         edit.grafts_seen = self.world.grafts();
         edit.applied_seen = self.world.applied();
@@ -178,8 +178,8 @@ impl Engine {
         let view = View::asking(&self.world, &asked).planning(edit.plan);
         let looked = match preload::edit(view, &mut edit) {
             Err(_) if !asked.is_waiting() => {
-                // What others free meanwhile looks as if it were lost. Nothing is while this holds
-                // the lock: so what can't be read now can't be read.
+                // Metadata that others free in the meantime looks lost. Nothing is freed while this
+                // lock is held, so what can't be read now is lost.
                 let _writer = self.writer.lock();
                 edit.grafts_seen = self.world.grafts();
                 edit.applied_seen = self.world.applied();

@@ -1,4 +1,4 @@
-//! Applying what entries say of chunks: new ones, moved ones, and those found to be alike.
+//! Applying entries about chunks: new ones, moved ones, and duplicates.
 
 use block::Frame;
 use format::geometry::UNITS_PER_BLOCK;
@@ -10,24 +10,24 @@ use crate::log::record::{Originals, Record};
 use crate::world::sharing::REFERENCES_MAX;
 use crate::world::{State, World};
 
-/// Where the payload of the record is that an entry came with.
+/// The location of the payload of an entry's record.
 #[derive(Clone, Copy)]
 pub(crate) struct Payload<'a> {
-    /// Where its blocks are; nowhere while the record waits in memory.
+    /// The locations of its blocks; none while the record waits in memory.
     places: Option<RecordPlaces>,
     /// Its blocks, if they are in memory.
     frames: &'a [Frame],
-    /// What the blocks of its compressed groups are, if that is in memory.
+    /// The uncompressed blocks of its groups, if they are in memory.
     originals: Option<&'a Originals>,
 }
 
 impl<'a> Payload<'a> {
-    /// Of a record that waits in memory, or is on its way.
+    /// The payload of a record in memory or in flight.
     pub(crate) fn of(places: Option<RecordPlaces>, record: &'a Record) -> Self {
         Self { places, frames: &record.frames, originals: Some(&record.originals) }
     }
 
-    /// Of a record on the medium.
+    /// The payload of a record on the medium.
     pub(crate) fn stored(places: RecordPlaces) -> Self {
         Self { places: Some(places), frames: &[], originals: None }
     }
@@ -36,7 +36,7 @@ impl<'a> Payload<'a> {
         self.places.map_or(Place::NONE, |places| places.payload(units))
     }
 
-    /// The content of a block that came with the record, if it is in memory.
+    /// Returns the content of a block of the record, if it is in memory.
     fn frame_of(&self, brought: &Brought) -> Option<&Frame> {
         match brought.shape.codec {
             Codec::Raw => self.frames.get((brought.payload_units / UNITS_PER_BLOCK) as usize),
@@ -45,7 +45,7 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// Blocks came with the record, as new chunks.
+/// Adds the blocks of the record as new chunks.
 pub(crate) fn store_chunks(
     world: &World,
     state: &mut State,
@@ -68,7 +68,7 @@ pub(crate) fn store_chunks(
         };
         let put = || world.chunks.update(&world.medium, chunk.0, |raw| row.encode(raw));
         if let Err(error) = twice(put) {
-            // Without a row nobody finds it: what names it is lost.
+            // Without a row nobody finds it: blocks that refer to it are lost.
             world.give_up(state, error)?;
             continue;
         }
@@ -83,8 +83,8 @@ pub(crate) fn store_chunks(
     Ok(())
 }
 
-/// Keeps the content of a block that came with a record: for reads later on, or, where it has no
-/// place yet, for all who need it.
+/// Keeps the content of a block of the record: in the cache or, if it has no location yet, where
+/// all readers find it.
 fn keep_content(world: &World, place: Place, brought: &Brought, payload: Payload<'_>) {
     let Some(frame) = payload.frame_of(brought) else { return };
     if place.is_none() {
@@ -94,7 +94,7 @@ fn keep_content(world: &World, place: Place, brought: &Brought, payload: Payload
     }
 }
 
-/// Chunks have moved to the record's payload.
+/// Moves chunks to the record's payload.
 pub(crate) fn relocate(
     world: &World,
     state: &mut State,
@@ -104,7 +104,7 @@ pub(crate) fn relocate(
     for brought in entry.brought() {
         let place = payload.place_of(brought.payload_units);
         let moved = |raw: &mut [u8]| {
-            // Freed since it was read, or an alias: then there is nothing to move.
+            // It was freed since it was read, or is an alias: there is nothing to move.
             let old = ChunkRow::decode(raw)
                 .filter(|row| row.fingerprint == brought.fingerprint && row.original.is_none())?;
             let new = old.moved(place, brought.shape);
@@ -133,7 +133,7 @@ pub(crate) fn relocate(
     Ok(())
 }
 
-/// A chunk takes its content from another one from here on, if both are still there and in use.
+/// Makes a chunk an alias of another one, if both are still there and in use.
 pub(crate) fn alias(
     world: &World,
     state: &mut State,

@@ -1,26 +1,25 @@
-//! Following the log over what can't be read.
+//! Replaying the log over unreadable metadata.
 //!
-//! A record behind the checkpoint may have to change a node, or a row, that is damaged. It was
-//! answered, and so was what follows it; so it is applied as far as it can be, and the blocks whose
-//! content that leaves unknown are set to [`ChunkId::LOST`]: reads of them are MEDIUM ERROR from
-//! then on, until they are overwritten. Nothing else is lost by it, and nothing wrong is read,
-//! since:
+//! A record after the checkpoint may have to change a node or a row that is damaged. It was
+//! acknowledged, and so were later ones; so it is applied as far as possible, and blocks whose
+//! content is unknown after that are set to [`ChunkId::LOST`]: reading them returns MEDIUM ERROR
+//! until they are overwritten. Nothing else is lost, and no wrong data is returned, because:
 //!
-//! * **No count of references becomes too low.** What would name a chunk or a node whose row can't
-//!   be read names `LOST` in its place, so no name goes uncounted. A name that goes away can't be
-//!   taken off such a row: what it counts stays too high, which costs space and nothing else.
-//! * **Nothing old comes back.** A map that names `LOST` does so for good, whether or not the node
-//!   that stood there can be read some day. A page of the volume table that misses a change of one
-//!   of its rows is never read again ([`PageRef::spoiled`]), nor is the row of a volume that became
-//!   what a lost one was ([`VolumeRow::LOST`]).
-//! * **No place is used twice.** Space is freed by rows that were read. What a row that can't be
-//!   read takes is never freed.
-//! * **A device that does not answer loses nothing.** What can't be read counts as damaged only
-//!   while a superblock can be; else the pool does not open.
+//! * **No reference count becomes too low.** A reference to a chunk or node whose row can't be read
+//!   is replaced by `LOST`, so no reference is uncounted. A removed reference can't be subtracted
+//!   from such a row: its count stays too high, which only wastes space.
+//! * **Nothing old comes back.** A map entry `LOST` is permanent, whether or not the damaged node
+//!   becomes readable again. A page of the volume table that missed a change is never read again
+//!   ([`PageRef::spoiled`]), nor is the row of a volume that became a copy of a lost one
+//!   ([`VolumeRow::LOST`]).
+//! * **No location is used twice.** Space is freed by rows that were read. The space of an
+//!   unreadable row is never freed.
+//! * **A device that does not respond loses nothing.** Unreadable metadata counts as damaged only
+//!   while a superblock can be read; otherwise the pool does not open.
 //!
-//! All of it is in memory until the next checkpoint. A crash before that finds the log as it was.
-//! What records say that no row could be found for stays out of the counts of inner nodes: those
-//! are made again from what their children say, a child of which nothing is known counting as full.
+//! All of this is in memory until the next checkpoint. A crash before that leaves the log as it
+//! was. Records for which no row could be found are missing in the counts of inner nodes: these are
+//! recomputed from their children, where an unknown child counts as full.
 
 use block::VolumeId;
 use format::map::Node;
@@ -41,7 +40,7 @@ use crate::world::{State, World};
 const LOST: MapEntry = MapEntry::Chunk(ChunkId::LOST);
 
 impl Table {
-    /// Sees to it that a page which can't be read is never read again: it missed a change.
+    /// Makes sure that an unreadable page that missed a change is never read again.
     fn spoil(&self, medium: &Medium, key: PageKey) -> Result<(), StoreError> {
         let mut root = self.root.write();
         if key.0 >= root.height {
@@ -58,8 +57,8 @@ impl Table {
 }
 
 impl World {
-    /// Something that the log has to change can't be read. Passes `error` on unless the log is
-    /// being followed; then it is lost.
+    /// Handles metadata that can't be read, though an entry has to change it: returns `error`,
+    /// unless the log is being replayed; then it is lost.
     pub(crate) fn give_up(&self, state: &mut State, error: StoreError) -> Result<(), StoreError> {
         let is_damage = matches!(error, StoreError::Damaged(_) | StoreError::Io(_));
         if !state.replaying || !is_damage {
@@ -70,7 +69,8 @@ impl World {
         Ok(())
     }
 
-    /// Whether something that the log has to change, or to name, is lost: it can't be read.
+    /// Returns whether something that an entry has to change, or to refer to, is lost: it can't be
+    /// read while the log is replayed.
     fn is_lost_for_log<T>(
         &self,
         state: &mut State,
@@ -92,12 +92,12 @@ impl World {
         self.is_lost_for_log(state, || self.chunks.get(&self.medium, id.0, |_| ()))
     }
 
-    /// Whether the row of a node can't be read while the log is followed.
+    /// Returns whether the row of a node can't be read while the log is replayed.
     fn is_row_lost(&self, state: &mut State, id: NodeId) -> Result<bool, StoreError> {
         self.is_lost_for_log(state, || self.nodes.table.get(&self.medium, id.0, |_| ()))
     }
 
-    /// Whether a node can't be looked into while the log is followed.
+    /// Returns whether a node can't be read while the log is replayed.
     pub(crate) fn is_node_lost(
         &self,
         state: &mut State,
@@ -107,8 +107,8 @@ impl World {
         self.is_lost_for_log(state, || self.nodes.get(&self.medium, id, level))
     }
 
-    /// What can be named of what an entry says, while the log is followed: itself, or that it is
-    /// lost.
+    /// Returns the value that an entry sets, or that it is lost if it can't be referred to while
+    /// the log is replayed.
     pub(crate) fn nameable(
         &self,
         state: &mut State,
@@ -122,7 +122,7 @@ impl World {
         Ok(if is_lost { LOST } else { entry })
     }
 
-    /// Nothing is known of a volume from here on, but that it is there. What it was is not freed.
+    /// Marks a volume as lost: from here on only its existence is known. Its data is not freed.
     pub(crate) fn lose_volume(&self, state: &mut State, id: VolumeId) -> Result<(), StoreError> {
         if let Some(volume) = self.volumes.write().remove(&id)
             && let Some(map) = volume.map.write().take()
@@ -141,7 +141,7 @@ impl World {
         Ok(())
     }
 
-    /// An entry of the log that concerns a volume whose row can't be read: it stays lost.
+    /// Handles an entry for a volume whose row can't be read: it stays lost.
     pub(crate) fn keep_lost(&self, state: &State, entry: &Entry) -> Result<(), StoreError> {
         if !state.replaying || self.lost_volumes.read().is_empty() {
             return Ok(());
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// The row of a volume is in a page that can't be read: that is never read again.
+    /// Handles the unreadable page of a volume's row: it is never read again.
     fn lose_page_of(&self, id: VolumeId) -> Result<(), StoreError> {
         let page = id.0 / ROWS_PER_PAGE;
         let level = self.volume_table.unreadable_level(&self.medium, page).unwrap_or(0);
@@ -177,8 +177,8 @@ impl World {
 }
 
 impl Editor<'_> {
-    /// The entry, or where it names a node that can't be looked into while the log is followed,
-    /// that all of it is lost. The node is named once less then.
+    /// Returns the entry; or, if it refers to a node that can't be read while the log is replayed,
+    /// an entry that says that all of it is lost. The node then has one reference less.
     pub(crate) fn sound(&mut self, entry: MapEntry, level: u8) -> Result<MapEntry, StoreError> {
         match entry {
             MapEntry::Node(id) if self.world.is_node_lost(self.state, id, level)? => {
@@ -189,12 +189,12 @@ impl Editor<'_> {
         }
     }
 
-    /// Whether the row of a node can't be read while the log is followed.
+    /// Returns whether the row of a node can't be read while the log is replayed.
     pub(crate) fn is_row_lost(&mut self, id: NodeId) -> Result<bool, StoreError> {
         self.world.is_row_lost(self.state, id)
     }
 
-    /// What of `nodes` can't be counted down, because the row can't be read.
+    /// Returns which of `nodes` can't be counted down, because their rows can't be read.
     pub(crate) fn uncountable(
         &mut self,
         nodes: impl Iterator<Item = NodeId>,
@@ -210,8 +210,8 @@ impl Editor<'_> {
         Ok(lost)
     }
 
-    /// What is below an entry; where that can't be read while the log is followed, `known` becomes
-    /// false.
+    /// Returns the counts below an entry; if they can't be read while the log is replayed, sets
+    /// `known` to false.
     pub(crate) fn counts(
         &mut self,
         entry: MapEntry,
@@ -227,7 +227,7 @@ impl Editor<'_> {
         }
     }
 
-    /// Counts anew what is below a node, because what stood there could not be read.
+    /// Recounts what is below a node, because its old content could not be read.
     pub(crate) fn recount(&mut self, id: NodeId, level: u8) -> Result<(), StoreError> {
         let node = self.world.nodes.get(&self.world.medium, id, level)?;
         let mut counts = Counts::default();
@@ -239,8 +239,8 @@ impl Editor<'_> {
         })
     }
 
-    /// A copy of a shared node that names nothing whose row can't be read while the log is
-    /// followed; and whether it is the node as it was.
+    /// Returns a copy of a shared node without references to unreadable rows while the log is
+    /// replayed; and whether it is unchanged.
     pub(crate) fn copy_of(&mut self, node: &Node) -> Result<(Node, bool), StoreError> {
         let (mut copy, mut same) = (Node::clone(node), true);
         if self.state.replaying {
@@ -255,8 +255,8 @@ impl Editor<'_> {
         Ok((copy, same))
     }
 
-    /// The blocks of a run of chunks, with a reference for each, if some of the chunks have rows
-    /// that can't be read while the log is followed: those are lost.
+    /// Returns the blocks of a run of chunks, with a reference for each, if some of the rows can't
+    /// be read while the log is replayed: those are lost.
     pub(crate) fn run_with_losses(
         &mut self,
         value: Value<'_>,
@@ -286,7 +286,7 @@ impl Editor<'_> {
         Ok(Some(entries))
     }
 
-    /// The value, or, where it is one chunk whose row can't be read, that all is lost.
+    /// Returns the value, or that all is lost if it is one chunk whose row can't be read.
     pub(crate) fn same_or_lost<'a>(&mut self, value: Value<'a>) -> Result<Value<'a>, StoreError> {
         Ok(match value {
             Value::Same(id) => match self.world.nameable(self.state, MapEntry::Chunk(id))? {

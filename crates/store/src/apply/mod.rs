@@ -1,6 +1,6 @@
-//! Applying redo entries: the one place where the state changes, live and in recovery alike.
+//! Applying redo entries: the only place where the state changes, live and in recovery alike.
 //!
-//! * `bring`: entries that bring chunks, or move them, `lossy`: over what can't be read.
+//! * `bring`: entries that bring or move chunks, `lossy`: applying over unreadable metadata.
 
 pub(crate) mod bring;
 pub(crate) mod lossy;
@@ -37,7 +37,7 @@ pub(crate) fn apply_all(
     Ok(())
 }
 
-/// Applies one entry, but for what it sets in a map.
+/// Applies one entry, except for what it sets in a map.
 fn apply(
     world: &World,
     state: &mut State,
@@ -98,8 +98,8 @@ fn apply(
     Ok(())
 }
 
-/// Chunks are named now, or released: they are not staged any more. They leave the list as they
-/// came, whole.
+/// Takes chunks off the list of staged ones: they are now referenced or released. They leave the
+/// list as they were added, as a whole.
 fn unstage(state: &mut State, first: ChunkId, count: u32) {
     if state.staged.is_empty() {
         return;
@@ -115,7 +115,8 @@ fn fits(map: &VolumeRow, start: u64, count: u64) -> bool {
     start.checked_add(count).is_some_and(|end| end <= map.size_blocks)
 }
 
-/// What an entry sets in a map: the volume, the first block, how many, and to what.
+/// Returns what an entry sets in a map: the volume, the first block, the number of blocks, and the
+/// value.
 fn set_by(entry: &Entry) -> Option<(VolumeId, u64, u64, Value<'static>)> {
     match entry {
         Entry::Map { volume, start, count, first } => {
@@ -132,9 +133,9 @@ fn set_by(entry: &Entry) -> Option<(VolumeId, u64, u64, Value<'static>)> {
     }
 }
 
-/// How many of the entries at the front are one stroke, which readers see wholly or not at all: a
-/// write is a row of entries, one for each run of data, of zeros or of a pattern, that set blocks
-/// which follow each other. Two writes that do so too may be one stroke; that harms nobody.
+/// Returns how many of the first entries form one stroke, which readers see completely or not at
+/// all: a write consists of entries for contiguous runs of data, of zeros or of a pattern. Two
+/// adjacent writes may form one stroke, which is harmless.
 fn stroke_length(entries: &[Entry]) -> usize {
     let (mut length, mut next) = (1, None);
     for (index, entry) in entries.iter().enumerate() {
@@ -153,8 +154,8 @@ fn stroke_length(entries: &[Entry]) -> usize {
     length
 }
 
-/// Sets what a stroke sets, under one lock of its volume. `false`: the volume is gone, or not so
-/// long any more, so that chunks of this record may be named by nothing.
+/// Applies a stroke, under one lock of its volume. Returns `false` if the volume is gone, or was
+/// shortened, so that chunks of this record may be unreferenced.
 fn set(world: &World, state: &mut State, stroke: &[Entry]) -> Result<bool, StoreError> {
     let mut sets = stroke.iter().filter_map(set_by).peekable();
     let Some((volume, ..)) = sets.peek().copied() else { return Ok(true) };
@@ -180,7 +181,7 @@ fn copy(
     count: u64,
 ) -> Result<(), StoreError> {
     if state.replaying && world.is_lost(source) {
-        // What the source was is not known, and so not what the destination is.
+        // If the source is unknown, so is the destination.
         let lost = Value::Same(ChunkId::LOST);
         with_map(world, destination, |map| match fits(map, start, count) {
             true => Editor { world, state }.set(map, start, count, lost),
@@ -189,7 +190,7 @@ fn copy(
         return Ok(());
     }
     let fitting = |id: VolumeId, start: u64| world.map_of(id).filter(|map| fits(map, start, count));
-    // The writer is the only one that changes maps, so what was read stays true.
+    // Only the writer changes maps, so what was read stays true.
     let (Some(from), Some(_)) = (fitting(source, source_start), fitting(destination, start)) else {
         return Ok(());
     };
@@ -204,7 +205,7 @@ fn copy(
     Editor { world, state }.let_go(&pieces)
 }
 
-/// Frees the chunks of a record that nothing names, but for the staged ones.
+/// Frees the chunks of a record that nothing refers to, except staged ones.
 fn free_unnamed(world: &World, state: &mut State, entries: &[Entry]) -> Result<(), StoreError> {
     for entry in entries {
         let (Entry::Store { flags, .. } | Entry::StoreGroup { flags, .. }) = entry else {
