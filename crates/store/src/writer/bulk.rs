@@ -1,9 +1,8 @@
-//! Jobs that bring much: parts of staged copies and long writes.
+//! Bulk jobs, which bring much data: parts of staged copies and long writes.
 //!
-//! A record takes one or a few of them, and a window of long copies has a hundred ready at once. So
-//! what waits for room is in two queues: a small write waits for the next commit, not for all that
-//! were before it. Neither starves: what is small leaves room in each record for one that brings
-//! much.
+//! A record takes only a few of them, and a window of long copies has a hundred ready at once. So
+//! jobs that wait for room are in two queues: a small write waits for the next commit, not for all
+//! earlier jobs. Neither kind starves: small jobs leave room in each record for a bulk one.
 
 use crate::Token;
 use crate::edits::edit::Edit;
@@ -12,35 +11,36 @@ use crate::world::World;
 use crate::writer::Writer;
 use crate::writer::job::{Answer, Job};
 
-/// A job is bulk if less than so many of it fit one record.
+/// A job is bulk if fewer than so many of it fit one record.
 const IN_RECORD_MIN: usize = 16;
 
 impl Writer {
-    /// Whether a job brings so much that others do not wait behind it.
+    /// Returns whether a job brings so much data that others do not wait behind it.
     pub(crate) fn is_bulk(&self, job: &Job) -> bool {
         let may_be = matches!(job, Job::Edit(_) | Job::Stage(_));
         may_be && job.data_blocks() > self.tuning.record_blocks_max / IN_RECORD_MIN
     }
 
-    /// Whether there are jobs of its kind that wait for room, which were there before.
+    /// Returns whether earlier jobs of its kind wait for room.
     pub(crate) fn is_behind_others(&self, job: &Job) -> bool {
         self.queues.has_put_off(self.is_bulk(job))
     }
 
-    /// Lets a job wait for room, behind others of its kind.
+    /// Lets a job wait for room, after others of its kind.
     pub(crate) fn put_off(&mut self, token: Token, job: Job) {
         let is_bulk = self.is_bulk(&job);
         self.queues.put_off(token, job, is_bulk);
     }
 
-    /// Whether the open record has room for an edit.
+    /// Returns whether the open record has room for an edit.
     pub(crate) fn fits(&self, edit: &Edit, is_bulk: bool) -> bool {
         let blocks = edit.data_blocks();
         let has_room = self.has_room(blocks, entries_bytes_max(edit));
         has_room && (is_bulk || self.leaves_room(blocks))
     }
 
-    /// Whether the open record takes so many blocks of what is small, and one that is bulk.
+    /// Returns whether the open record has room for so many blocks of small jobs, and for a bulk
+    /// one.
     fn leaves_room(&self, blocks: usize) -> bool {
         let Some(first) = self.queues.first_bulk() else { return true };
         let together = self.open.payload_blocks() + blocks + first.data_blocks();
@@ -48,8 +48,8 @@ impl Writer {
         is_free || together <= self.tuning.record_blocks_max
     }
 
-    /// Lets up to `most` of them join, in their order, as far as there is room, until so many
-    /// blocks were looked at ([`crate::space::supply::Supply::needs_looked_at`]).
+    /// Lets up to `most` bulk jobs join, in their order, as far as there is room, until so many
+    /// blocks were examined ([`crate::space::supply::Supply::needs_looked_at`]).
     pub(crate) fn take_bulk(
         &mut self,
         world: &World,

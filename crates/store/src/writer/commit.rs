@@ -1,4 +1,4 @@
-//! The commit: sealing the open record, and what follows when it is durable.
+//! The commit: sealing the open record, and applying it when it is durable.
 
 use block::{BLOCK_BYTES, Frame, VolumeError, VolumeReply};
 use format::log::RECORD_ENTRIES_BYTES_MAX;
@@ -15,11 +15,12 @@ use crate::writer::Writer;
 use crate::writer::job::Answer;
 use crate::{Commit, StoreError};
 
-/// Nodes freed with each commit while more wait, so that their number is bounded.
+/// The number of nodes freed in each commit while more are pending, so that their number is
+/// bounded.
 const PENDING_NODES_PER_COMMIT: usize = 16;
 
 impl Writer {
-    /// Takes what was placed anew, or seals the open record, if the device is free.
+    /// Takes a record that was moved elsewhere, or seals the open record, if the device is free.
     pub(crate) fn take_commit(&mut self, world: &World) -> Option<Commit> {
         self.place_anew(world);
         if !self.wants_commit() {
@@ -31,7 +32,7 @@ impl Writer {
         self.log_released(world);
         let rows = self.next_record_rows(self.open.entries_bytes, self.open.payload_blocks());
         if !self.open.entries.is_empty() && !self.make_room(rows) {
-            // A checkpoint is due then, and frees some: whoever writes it has the record taken.
+            // A checkpoint is due, and frees some; whoever writes it has the record taken then.
             return None;
         }
         let next = std::mem::take(&mut self.spare);
@@ -57,8 +58,7 @@ impl Writer {
         Some(self.send(world, self.sealed.len() - 1))
     }
 
-    /// Makes a record that begins `at` a place what is written there. One without entries is for
-    /// who waits for nothing but a flush.
+    /// Seals a record at a location. One without entries is for callers that wait only for a flush.
     pub(crate) fn seal(
         &self,
         world: &World,
@@ -74,7 +74,7 @@ impl Writer {
         self.seal_with(world, record, at, before, applied)
     }
 
-    /// Makes a record that is to be written, whatever it says, what is written at a place.
+    /// Seals a given record at a location.
     pub(crate) fn seal_with(
         &self,
         world: &World,
@@ -95,7 +95,7 @@ impl Writer {
         InFlight::new(record, sealed, (at, Some(places), next), at.lsn, applied)
     }
 
-    /// What is to be written of a sealed record.
+    /// Returns the write of a sealed record.
     fn send(&mut self, world: &World, index: usize) -> Commit {
         let early = self.early();
         let must_flush = early && self.must_flush(index);
@@ -123,8 +123,8 @@ impl Writer {
         Commit { place, frames, persist, lsn: sealed.lsn }
     }
 
-    /// Moves to the following segment if `rows` do not fit this one. `false`: no segment is free
-    /// now that could follow it.
+    /// Moves to the next segment if `rows` do not fit this one. Returns `false` if no segment is
+    /// free.
     fn make_room(&mut self, rows: u32) -> bool {
         assert!(rows <= self.log.segment_rows(), "a record never crosses a segment");
         if rows <= self.log.segment_rest_rows() {
@@ -137,7 +137,7 @@ impl Writer {
         opened.is_some()
     }
 
-    /// Whether the open record waits for a segment, and nothing under way will free one.
+    /// Returns whether the open record waits for a segment, and nothing in flight will free one.
     pub(crate) fn has_no_segment(&mut self) -> bool {
         let rows = self.next_record_rows(self.open.entries_bytes, self.open.payload_blocks());
         !self.open.entries.is_empty()
@@ -146,7 +146,7 @@ impl Writer {
             && self.state.segments.is_none_free()
     }
 
-    /// Gives the chunks of a record that was applied early their place.
+    /// Sets the locations of chunks of a record that was applied early.
     fn place_early(&mut self, world: &World, sealed: &InFlight) -> Result<(), StoreError> {
         let Some(places) = sealed.places else { return Ok(()) };
         for brought in sealed.record.entries.iter().flat_map(Entry::brought) {
@@ -165,8 +165,8 @@ impl Writer {
         Ok(())
     }
 
-    /// A commit has ended. It is applied by [`Writer::apply_landed`], behind all in front of it;
-    /// until then the next ones may be on their way already.
+    /// Records that a commit has ended. [`Writer::apply_landed`] applies it, after all earlier
+    /// ones; until then the next ones may be in flight.
     pub(crate) fn land(&mut self, world: &World, commit: &Commit, written: bool) {
         if written {
             self.log.count_commit();
@@ -184,7 +184,7 @@ impl Writer {
         }
     }
 
-    /// Applies what has landed, in order, and returns who is to be answered.
+    /// Applies what has landed, in order, and returns the answers to give.
     pub(crate) fn apply_landed(&mut self, world: &World) -> Vec<Answer> {
         let mut answers = Vec::new();
         loop {
@@ -194,7 +194,7 @@ impl Writer {
                 break;
             }
             let Some(mut done) = self.sealed.pop_front() else { break };
-            // Behind a record that was lost nothing is applied: recovery would not find it either.
+            // Nothing after a lost record is applied: recovery would not find it either.
             self.broken |= done.written == Some(false);
             let before = self.log.position();
             if !self.broken {
@@ -245,7 +245,7 @@ impl Writer {
         Ok(())
     }
 
-    /// What it brought stays in memory until it is durable, and in the cache from then on.
+    /// Keeps the data of a record in memory until it is durable, and then in the cache.
     fn keep_placed(&self, world: &World, done: &InFlight) {
         for brought in done.record.entries.iter().flat_map(Entry::brought) {
             if let Some(frame) = world.unplaced.get(brought.chunk) {

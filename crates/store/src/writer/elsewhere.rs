@@ -1,33 +1,34 @@
-//! Records that the device refuses are placed elsewhere in the log.
+//! Moving records that the device refuses to another location in the log.
 //!
-//! A write that fails for good at its place is not the end: the place may be bad, and the device
-//! good. The record goes to the next segment, and all that was sealed behind it follows, because
-//! each record names the one before. What is left of the segment is not used before that was freed.
+//! A write that fails permanently at its location does not end writing: the location may be bad,
+//! and the device good. The record goes to the next segment, and all records sealed after it
+//! follow, because each record names the previous one. The rest of the old segment is not used
+//! before the segment was freed.
 //!
 //! # How recovery finds it
-//! A record is either where the one before it ends, or the first of the next segment, at one of its
-//! [`entry_blocks`]. A record that is refused at the first of those is not moved to the second: it
-//! may not fit there. A *link* goes there, an empty record that names the segment behind that, and
-//! so on. So a segment is of use to the log if one of these blocks is.
+//! A record is where the previous one ends, or the first of the next segment, at one of its
+//! [`entry_blocks`]. A record that is refused at the first of those is not moved to the second,
+//! where it may not fit. Instead a *link* goes there, an empty record that names the following
+//! segment, and so on. So a segment is usable for the log if one of these blocks is.
 //!
-//! These places have an order, and the log never goes back in it. A write that was refused may have
-//! had any effect, so something valid may be at several of them; the last counts, as only what
-//! follows that was ever answered ([`crate::log::replay::next_record`]). Records behind the others
-//! are never taken for a part of the log: they name the one before by its seal, and where more than
-//! the first of them was moved, that is another one.
+//! These locations are ordered, and the log never goes back in this order. A refused write may have
+//! had any effect, so several of them may contain something valid; the last one counts, because
+//! only records after it were ever acknowledged ([`crate::log::replay::next_record`]). Records
+//! after the others are never taken for a part of the log: they name the previous record by its
+//! seal, and if more than the first of them was moved, its seal differs.
 //!
-//! # Where there is no other place
-//! A pool may be so full that no segment is free, or each of the places at which the next one could
-//! begin has refused what was to go there. Then the record is sent to its place again and
-//! again, since what refuses it may pass, or reclaim may win a segment. That ends with the device
-//! ([`sys::Disk::has_given_up`]), or after [`TRIES_IN_PLACE_MAX`] times.
+//! # If there is no other location
+//! A pool may be so full that no segment is free, or each location at which the next one could
+//! begin may have refused its write. Then the record is retried at its own location, because the
+//! cause may be temporary, or reclaim may free a segment. That ends when the device gives up
+//! ([`sys::Disk::has_given_up`]), or after [`TRIES_IN_PLACE_MAX`] tries.
 //!
 //! # When
-//! Nothing is placed anew while a record is on its way: those in front may be refused as well, and
-//! those behind may be landing where something else is to go. Until then none is sealed, and
-//! nothing behind a record that was refused is applied or answered. A crash in between finds the
-//! log as far as it was answered, and perhaps more of it: at the old places or at the new ones,
-//! where the same entries stand.
+//! Records are moved only when none is in flight: earlier ones may be refused as well, and later
+//! ones may be landing at the new location. Until then none is sealed, and no record after a
+//! refused one is applied or acknowledged. After a crash in between, the log contains all that was
+//! acknowledged, and perhaps more: at the old locations or at the new ones, which have the same
+//! entries.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -41,21 +42,21 @@ use crate::log::record::Record;
 use crate::world::World;
 use crate::writer::Writer;
 
-/// How often a record is sent to its place again while there is no other: for some 30 s, as a place
-/// is tried for 70 ms while the device takes other writes.
+/// How often a record is retried at its location while there is no other: for about 30 s, because
+/// each try takes 70 ms while the device accepts other writes.
 const TRIES_IN_PLACE_MAX: u32 = 400;
 
 impl Writer {
-    /// Whether a record was refused that has no other place yet.
+    /// Returns whether a record was refused and not yet moved.
     pub(crate) fn has_refused(&self) -> bool {
         self.sealed.iter().any(|sealed| sealed.written == Some(false))
     }
 
-    /// Gives records that were refused, and all behind them, another place, as soon as none is on
-    /// its way. `false`: there is none, or the store has failed.
+    /// Moves refused records, and all after them, as soon as none is in flight. Returns `false` if
+    /// there is no other location, or the store has failed.
     pub(crate) fn place_anew(&mut self, world: &World) -> bool {
         if self.failed {
-            // Nobody takes it any more.
+            // Nobody takes them any more.
             for sealed in self.sealed.iter_mut().filter(|sealed| sealed.unsent) {
                 (sealed.unsent, sealed.written) = (false, Some(false));
             }
@@ -78,14 +79,13 @@ impl Writer {
         moved
     }
 
-    /// Whether the records from `first` on have place in segments that are free, and there is a way
-    /// to them.
+    /// Returns whether the records from `first` on fit free segments that can be reached.
     fn has_other_places(&mut self, world: &World, first: usize) -> bool {
         self.entries_left(first) > 0
             && self.state.segments.free_count() >= self.segments_to_move(world, first)
     }
 
-    /// At how many places a link can be that leads past the record at `first`.
+    /// Returns how many locations are left for a link that leads past the record at `first`.
     pub(crate) fn entries_left(&self, first: usize) -> usize {
         let at = self.sealed[first].at;
         if at.segment == self.position_before(first).segment {
@@ -94,25 +94,25 @@ impl Writer {
         entry_blocks(self.log.segment_rows()).filter(|block| *block > at.block).count()
     }
 
-    /// Where the record before the one at `first` ends.
+    /// Returns where the record before the one at `first` ends.
     fn position_before(&self, first: usize) -> LogPosition {
         first.checked_sub(1).map_or(self.log.position(), |index| self.sealed[index].next)
     }
 
-    /// What the record at `first` has a copy of.
+    /// Returns the copy of its predecessor that the record at `first` contains.
     fn own_before(&self, first: usize) -> Arc<[u8]> {
         let before = self.sealed.range(..first).rev().find(|sealed| !sealed.header.is_empty());
         before.map_or(self.log.position_own(), |sealed| &sealed.own).clone()
     }
 
-    /// Segments that it takes to move the records from `first` on.
+    /// Returns how many segments are needed to move the records from `first` on.
     pub(crate) fn segments_to_move(&self, world: &World, first: usize) -> u32 {
         let segment_rows = self.log.segment_rows();
-        // One is opened behind the last, and one more where a link is.
+        // One is opened after the last, and one more where a link is.
         let (mut segments, mut used) = (3, 0);
         for sealed in self.sealed.range(first..) {
-            // What it has a copy of may be another record then, and longer; and it may go to a
-            // segment that is narrower.
+            // Its copy of the previous record may then be another, longer one; and the segment may
+            // be narrower.
             let columns = self.log.columns_of(sealed.at.segment);
             let rows = world.medium.rows_in_narrowest(sealed.rows(), columns);
             let rows = rows + self.tuning.header_blocks_max() / 2;
@@ -125,8 +125,8 @@ impl Writer {
         segments
     }
 
-    /// Sends the records that were refused, from `first` on, to their places once more. `false`: it
-    /// is no use any more.
+    /// Retries the refused records, from `first` on, at their locations. Returns `false` if that is
+    /// useless.
     fn keep_in_place(&mut self, world: &World, first: usize) -> bool {
         let is_over = self.sealed[first].kept_in_place >= TRIES_IN_PLACE_MAX;
         if is_over || world.medium.disk.has_given_up() {
@@ -145,12 +145,12 @@ impl Writer {
         let followers: BTreeMap<u32, u32> = chain.map(|at| (at.segment, at.next_segment)).collect();
         let before = self.position_before(first);
         let refused = self.sealed[first].at;
-        // If it comes to nothing, none of these is there.
+        // If the write fails, none of these is there.
         for sealed in self.sealed.range_mut(first..) {
             (sealed.unsent, sealed.written) = (false, Some(false));
         }
         let behind: VecDeque<InFlight> = self.sealed.drain(first..).collect();
-        // A link leads from where it is to where it is wanted no more.
+        // Drops links: their destinations are no longer used.
         self.sealed.extend(behind.into_iter().filter(|sealed| !sealed.is_link()));
         let mut from = before;
         self.log.seal_again_from(from);
@@ -196,12 +196,12 @@ impl Writer {
         Ok(true)
     }
 
-    /// A record that says nothing but how the log goes on.
+    /// Creates a record that only says where the log continues.
     pub(crate) fn link(&self, world: &World, at: LogPosition, before: &[u8]) -> InFlight {
         self.seal_with(world, Record::default(), at, before, self.early())
     }
 
-    /// The beginning of the segment that follows. The one behind that may have been opened already.
+    /// Returns the beginning of the next segment. The one after it may have been opened already.
     fn enter(&mut self, at: LogPosition, followers: &BTreeMap<u32, u32>) -> Option<LogPosition> {
         let segment = at.next_segment;
         let next_segment = match followers.get(&segment) {
@@ -217,8 +217,8 @@ impl Writer {
         Some(LogPosition { segment, block: 0, next_segment, ..at })
     }
 
-    /// Chunks of a record that was applied early have moved with it, from where they were brought
-    /// to, unless they have another place or are gone by now.
+    /// Updates the locations of chunks of a record that was applied early and moved, unless they
+    /// have another location or are gone by now.
     fn move_early(
         &mut self,
         world: &World,

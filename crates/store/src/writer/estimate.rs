@@ -1,4 +1,4 @@
-//! What a job wants room for, and how much metadata it changes as a rule (`room`).
+//! What kind of room a job needs, and how much metadata it usually changes (`room`).
 
 use block::{BLOCK_BYTES, VolumeId};
 use format::Entry;
@@ -11,16 +11,16 @@ use crate::world::World;
 use crate::writer::job::Job;
 use crate::writer::room::Want;
 
-/// Blocks that a small entry of an administrator may change.
+/// Blocks that a small administrative entry may change.
 const ENTRY_BLOCKS: u64 = 4;
-/// Blocks that a checkpoint writes for a change of one volume, and what is noted of it: those that
-/// the entries change, and as many directories.
+/// Blocks that a checkpoint writes for a change of one volume and its configuration: the blocks
+/// that the entries change, and as many directories.
 pub(crate) const END_BLOCKS_MAX: u64 = 2 * (ENTRY_BLOCKS + 2);
-/// Units of work of a copy (`take`) for each block that it changes, as a rule: a node that is set,
-/// or rows of so many chunks.
+/// Units of work of a copy (`take`) for each block that it usually changes: a node that is set, or
+/// the rows of so many chunks.
 const WORK_PER_BLOCK: u64 = 16;
 impl Job {
-    /// What it wants room for; nothing for a flush.
+    /// Returns the kind of room that it needs; `None` for a flush.
     pub(crate) fn want(&self) -> Option<Want> {
         match self {
             Self::Edit(edit) if edit.data_blocks() == 0 => Some(Want::Metadata),
@@ -31,7 +31,7 @@ impl Job {
         }
     }
 
-    /// Blocks of metadata that it changes, as a rule.
+    /// Returns how many blocks of metadata it usually changes.
     pub(crate) fn changes_blocks(&self, world: &World) -> u64 {
         match self {
             Self::Edit(edit) => edit.changes_blocks(world),
@@ -43,8 +43,8 @@ impl Job {
     }
 }
 
-/// What a change of an administrator wants room for: whatever makes nothing that could grow is an
-/// end.
+/// Returns the kind of room for a change by an administrator: it is an end if it creates nothing
+/// that could grow.
 pub(crate) fn entries_want(entries: &[Entry]) -> Want {
     let grows = |entry: &Entry| {
         matches!(
@@ -61,17 +61,17 @@ fn entries_changes_blocks(world: &World, entries: &[Entry]) -> u64 {
             let old = world.map_of(*volume).map_or(0, |map| map.size_blocks);
             ends_blocks(world, *volume, old.abs_diff(*size_blocks))
         }
-        // A leaf, where the key-value space is in leaves.
+        // A leaf, if the key-value space is in leaves.
         Entry::Config { .. } | Entry::TargetState { .. } => {
             u64::from(world.medium.features().has_leaves())
         }
         _ => ENTRY_BLOCKS,
     };
-    // What the key-value space grows by, or a page of the rows of its leaves.
+    // The growth of the key-value space, or a page of the rows of its leaves.
     entries.iter().map(of).sum::<u64>() + config_bytes(entries).div_ceil(BLOCK_BYTES)
 }
 
-/// What entries add to the key-value space, at most.
+/// Returns how much entries add to the key-value space, at most.
 pub(crate) fn config_bytes(entries: &[Entry]) -> u64 {
     let of = |entry: &Entry| match entry {
         Entry::Config { .. } | Entry::TargetState { .. } => entry.encoded_bytes() as u64,
@@ -80,10 +80,11 @@ pub(crate) fn config_bytes(entries: &[Entry]) -> u64 {
     entries.iter().map(of).sum()
 }
 
-/// Blocks that a step of so many blocks changes beside the rows of each that it sets: the way down
-/// to both its ends. From where that divides there are two nodes of each level, and each node is
-/// half a block and has a row, which it shares a page with another that was made when it was. At
-/// each end a part of a leaf's entries is let go, whose chunks were made together as a rule.
+/// Returns how many blocks a step of so many blocks changes, apart from the rows of each block that
+/// it sets: the descents to both its ends. From where they divide there are two nodes of each
+/// level, and each node is half a block and has a row, in a page that it shares with another node
+/// of the same age. At each end, part of a leaf's entries is released, whose chunks usually were
+/// made together.
 fn ends_blocks(world: &World, volume: VolumeId, count: u64) -> u64 {
     let fanout = world.medium.tuning.fanout;
     let level = world.map_of(volume).map_or(1, |map| map.level);
@@ -94,8 +95,8 @@ fn ends_blocks(world: &World, volume: VolumeId, count: u64) -> u64 {
 }
 
 impl Edit {
-    /// Blocks of metadata that it changes, as a rule: of each block the row of what was there and
-    /// its own, and of each leaf the leaf and its row.
+    /// Returns how many blocks of metadata it usually changes: for each block the row of its old
+    /// chunk and of its new one, and each leaf and its row.
     fn changes_blocks(&self, world: &World) -> u64 {
         let of = |step: &Step| {
             let (volume, range) = step.target();
@@ -118,8 +119,8 @@ impl Edit {
 }
 
 impl Edit {
-    /// How many nodes applying it makes, at most: on each way down to an end of what is set, in
-    /// front of all leaves that are set in part, and for what it costs beside that.
+    /// Returns how many nodes applying it creates, at most: on each descent to an end of what is
+    /// set, above all leaves that are set in part, and for its other costs.
     pub(crate) fn new_nodes_max(&self, fanout: Fanout) -> u64 {
         let ways = 2 * u64::from(fanout.level_max());
         let in_step = |step: &Step| match step {
@@ -131,7 +132,7 @@ impl Edit {
         self.steps.iter().map(in_step).sum::<u64>() + self.work / 16
     }
 
-    /// How many chunks it makes, at most.
+    /// Returns how many chunks it creates, at most.
     pub(crate) fn new_chunks_max(&self) -> usize {
         let in_step = |step: &Step| match step {
             Step::Put(put) => put.new_chunks(),
@@ -141,7 +142,7 @@ impl Edit {
         self.steps.iter().map(in_step).sum()
     }
 
-    /// How many blocks of data it brings, at most.
+    /// Returns how many blocks of data it brings, at most.
     pub(crate) fn data_blocks(&self) -> usize {
         self.steps
             .iter()

@@ -1,4 +1,4 @@
-//! Who waits for grafts, and who looks again because of them (`edits::grafts`).
+//! Which edits wait for grafts, and which are planned again because of them (`edits::grafts`).
 
 use std::collections::VecDeque;
 
@@ -11,15 +11,16 @@ use crate::edits::grafts::{Graft, Touch, leaves_around};
 use crate::world::World;
 use crate::writer::Writer;
 
-/// Grafts that are remembered behind their applying: an edit that is slower than that looks again.
+/// The number of applied grafts that are remembered: an edit that is slower than that is planned
+/// again.
 const APPLIED_MAX: usize = 1024;
 
-/// The grafts that were applied last, oldest first.
+/// The last applied grafts, oldest first.
 #[derive(Default)]
 pub(crate) struct Applied(VecDeque<Graft>);
 
 impl Writer {
-    /// Grafts were applied.
+    /// Records applied grafts.
     pub(crate) fn grafted(&mut self, world: &World, grafts: Vec<Graft>) {
         world.grafted(grafts.len() as u64);
         let applied = &mut self.applied_grafts.0;
@@ -27,13 +28,13 @@ impl Writer {
         applied.drain(..applied.len().saturating_sub(APPLIED_MAX));
     }
 
-    /// Whether a graft that is not applied yet changes what is looked into.
+    /// Returns whether an unapplied graft changes nodes that were examined.
     pub(crate) fn awaits_grafts(&self, world: &World, touched: &[Touch]) -> bool {
         let fanout = world.medium.tuning.fanout;
         !self.early() && self.unapplied_grafts().any(|graft| graft.concern_any(touched, fanout))
     }
 
-    /// Whether one was applied since there were `seen`, and has changed what was looked into.
+    /// Returns whether a graft applied after the first `seen` has changed nodes that were examined.
     pub(crate) fn was_grafted(&self, world: &World, touched: &[Touch], seen: u64) -> bool {
         let count = (world.grafts() - seen) as usize;
         let applied = &self.applied_grafts.0;
@@ -42,9 +43,9 @@ impl Writer {
         count > applied.len() || since.any(|graft| graft.concern_any(touched, fanout))
     }
 
-    /// Whether a change that is not applied yet, and is no graft, sets blocks in leaves that a copy
-    /// takes from. It may break up what is one entry now, and then the copy would set something
-    /// else than it was planned with, though its blocks are the same.
+    /// Returns whether an unapplied change that is not a graft sets blocks in leaves that a copy
+    /// takes from. It may split what is one entry now, and the copy would then set something else
+    /// than planned, although its blocks are the same.
     pub(crate) fn awaits_sources(&self, world: &World, edit: &Edit) -> bool {
         if self.early() || !edit.copies() {
             return false;

@@ -1,4 +1,4 @@
-//! What joins the open record, and what becomes of it.
+//! Jobs, which join the open record, and their results.
 
 use block::{VolumeError, VolumeReply};
 use format::Entry;
@@ -9,41 +9,41 @@ use crate::edits::edit::Edit;
 use crate::log::relocation::Relocation;
 use crate::space::need::Wait;
 
-/// Something that changes the pool.
+/// A change of the pool.
 #[derive(Debug)]
 pub(crate) enum Job {
     /// A request of a host.
     Edit(Box<Edit>),
-    /// An administrator's change, which may wait for space.
+    /// A change by an administrator, which may wait for space.
     Entries { entries: Vec<Entry>, wait: Option<Wait>, plan: Held },
-    /// A part of a long copy: the edit goes on once it is durable.
+    /// A part of a long copy: the edit continues once it is durable.
     Stage(Box<Edit>),
-    /// SYNCHRONIZE CACHE: nothing but durability.
+    /// SYNCHRONIZE CACHE: only durability.
     Flush,
-    /// Chunks that move to a new place, with their content.
+    /// Chunks that move to a new location, with their content.
     Relocate(Relocation),
 }
 
-/// An answer to be given once no lock is held.
+/// An answer, to be given once no lock is held.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Reply(Token, Result<VolumeReply, VolumeError>),
     Again(Token, Box<Edit>),
 }
 
-/// What became of a job.
+/// The result of submitting a job.
 #[derive(Debug)]
 pub(crate) enum Submitted {
-    /// It joined, and is answered by a later commit.
+    /// It joined; a later commit answers it.
     Queued,
     /// Answered.
     Done(Result<VolumeReply, VolumeError>),
-    /// A block has changed since it was read: read again.
+    /// A block has changed since it was read, and must be read again.
     Stale(Box<Edit>),
 }
 
 impl Submitted {
-    /// What is to be answered now.
+    /// Returns the answer to give now, if any.
     pub(crate) fn answer(self, token: Token) -> Option<Answer> {
         match self {
             Self::Queued => None,

@@ -1,4 +1,4 @@
-//! How jobs join the open record: what is refused, what must wait, and what becomes entries.
+//! How jobs join the open record: which are refused, which must wait, and which become entries.
 
 use block::{VolumeError, VolumeId, VolumeReply};
 use format::Entry;
@@ -22,7 +22,7 @@ use crate::writer::job::{Job, Submitted};
 use crate::writer::starved::Room;
 
 impl Edit {
-    /// Whether it changes the volume or takes from it, once it is in the log.
+    /// Returns whether it changes the volume or copies from it, once it is in the log.
     pub(crate) fn concerns(&self, volume: VolumeId) -> bool {
         self.steps.iter().any(|step| {
             step.target().0 == volume || step.source().is_some_and(|(source, _)| source == volume)
@@ -31,7 +31,7 @@ impl Edit {
 }
 
 impl Writer {
-    /// Joins, if there is room.
+    /// Adds a job to the open record, if there is room.
     pub(crate) fn join(&mut self, world: &World, token: Token, job: Job) -> Submitted {
         let job = match job {
             Job::Edit(edit) => {
@@ -47,7 +47,7 @@ impl Writer {
         };
         match self.room_for(world, &job, false) {
             Room::Found => {}
-            // Reclaim waits for nobody: it is what others wait for.
+            // Reclaim never waits, because others wait for it.
             Room::Awaited(need) if !matches!(job, Job::Relocate(_)) => {
                 self.starve(token, job, need);
                 return Submitted::Queued;
@@ -69,7 +69,8 @@ impl Writer {
         }
     }
 
-    /// An edit, all that it touches in memory: what its plan needs may have left while it waited.
+    /// Returns an edit with all metadata that it touches in memory: some may have been evicted
+    /// while it waited.
     fn with_plan(&mut self, world: &World, edit: Box<Edit>) -> Result<Box<Edit>, Submitted> {
         match edit.plan < world.memory.plans.oldest() {
             true => self.planned_anew(world, edit),
@@ -77,7 +78,7 @@ impl Writer {
         }
     }
 
-    /// Looks at all that an edit touches once more, without waiting for the device.
+    /// Plans an edit again, without waiting for the device.
     fn planned_anew(&mut self, world: &World, mut edit: Box<Edit>) -> Result<Box<Edit>, Submitted> {
         let asked = std::mem::take(&mut edit.asked);
         edit.plan = world.memory.plans.now();
@@ -85,10 +86,10 @@ impl Writer {
         let looked = preload::edit(View::asking(world, &asked).planning(edit.plan), &mut edit);
         edit.asked = asked;
         match looked {
-            // It is read first.
+            // The missing metadata is read first.
             _ if edit.asked.is_waiting() => Err(Submitted::Stale(edit)),
             Ok(true) => Ok(edit),
-            // It is too much for one commit by now.
+            // It has become too much for one commit.
             Ok(false) => Err(Submitted::Stale(edit)),
             Err(error) => Err(self.refused(world, &edit, error)),
         }
@@ -161,15 +162,15 @@ impl Writer {
         Submitted::Queued
     }
 
-    /// A long copy has failed: what it has brought is not wanted.
+    /// Releases what a failed long copy has staged.
     pub(crate) fn release_staged(&mut self, world: &World, edit: &Edit) {
         self.released.extend(edit.staged_chunks());
         self.log_released(world);
     }
 
-    /// Adds to the open record as much of what was staged for nothing as fits and has its rows in
-    /// memory ([`crate::Store::housekeep`] reads them). The rest goes with records to come; a
-    /// recovery that finds none of them releases it all the same.
+    /// Adds to the open record as much released staged data as fits and has its rows in memory
+    /// ([`crate::Store::housekeep`] reads them). The rest goes into later records; a recovery that
+    /// finds none of them releases it as well.
     pub(crate) fn log_released(&mut self, world: &World) {
         if self.released.is_empty() {
             return;
@@ -194,8 +195,8 @@ impl Writer {
         self.released.extend(kept);
     }
 
-    /// Counts the entries from `first` on, and applies them where that is done early. `false`: the
-    /// store has failed.
+    /// Counts the entries from `first` on, and applies them if they are applied early. Returns
+    /// `false` if the store has failed.
     fn count_entries(&mut self, world: &World, first: usize) -> bool {
         let added = &self.open.entries[first..];
         self.open.entries_bytes += added.iter().map(Entry::encoded_bytes).sum::<usize>();
@@ -281,7 +282,7 @@ impl Writer {
         if !found {
             return self.refused(world, &edit, VolumeError::NoSpace);
         }
-        // Last, so that what is refused pins nothing.
+        // Last, so that a refused edit pins nothing.
         if !self.pin_known(world, &edit) {
             let is_absent = edit.asked.is_waiting();
             return Submitted::Stale(if is_absent { edit } else { edit.forget() });
@@ -304,28 +305,27 @@ impl Writer {
         Submitted::Queued
     }
 
-    /// Whether an edit costs less than to copy a node, as most writes do. It does not wait behind
-    /// heavy ones: so a record has the budget twice, once for each kind.
+    /// Returns whether an edit costs less than copying a node, as most writes do. It does not wait
+    /// for heavy ones, so a record has the budget twice, once for each kind.
     fn is_light(&self, edit: &Edit) -> bool {
         edit.work < self.tuning.fanout.entries() as u64
     }
 
-    /// Whether the open record can take what an edit costs. One that costs more than the budget has
-    /// a record of its own.
+    /// Returns whether the open record has the budget for an edit. One that costs more than the
+    /// whole budget has a record of its own.
     fn has_time(&self, edit: &Edit) -> bool {
         let spent = if self.is_light(edit) { self.open.light_work } else { self.open.work };
         spent == 0 || spent + edit.work <= self.tuning.commit_work
     }
 
-    /// Sees to it that the chunks which an edit names stay until its record is applied. `false`:
-    /// one of them is gone, or its row can't be read, or is asked for first. A chunk that is gone
-    /// is not found again when the edit is looked at once more, which asks the same of it: so that
-    /// ends.
+    /// Pins the chunks that an edit refers to until its record is applied. Returns `false` if one
+    /// of them is gone, its row can't be read, or must be read first. A chunk that is gone is not
+    /// found again when the edit is planned again, so this terminates.
     fn pin_known(&mut self, world: &World, edit: &Edit) -> bool {
         let known = || edit.puts().flat_map(|(_, put)| put.known());
         let view = View::asking(world, &edit.asked).planning(edit.plan);
         let pinned = |chunk| self.state.pins.contains_key(&chunk) && view.chunk(chunk).is_ok();
-        // The last entry that names it may be gone when its record is applied: then it lets go of
+        // The last entry that refers to it may be gone when its record is applied: it then releases
         // its original, too.
         let there = |(chunk, sum)| {
             (pinned(chunk) || view.may_share(chunk, sum)) && preload::row_of(view, chunk).is_ok()
@@ -340,7 +340,7 @@ impl Writer {
         true
     }
 
-    /// The end of joining: with early answers the entries are applied now.
+    /// Ends joining: with early answers the entries are applied now.
     fn joined(&mut self, world: &World, token: Token, first: usize, fua: bool) -> Submitted {
         if !self.count_entries(world, first) {
             return Submitted::Done(Err(VolumeError::WriteFailed));
@@ -361,13 +361,13 @@ impl Writer {
         Submitted::Done(Err(self.let_go(world, edit, error)))
     }
 
-    /// An edit is not done; the error as the host is told it.
+    /// Releases an edit that fails; returns the error for the host.
     pub(crate) fn let_go(&mut self, world: &World, edit: &Edit, error: VolumeError) -> VolumeError {
         self.release_staged(world, edit);
         edit.told(error)
     }
 
-    /// Why the edit can't be done at all, if so.
+    /// Returns why the edit can't be done at all, if so.
     fn refuse(world: &World, edit: &Edit) -> Option<VolumeError> {
         for step in &edit.steps {
             let (volume, range) = step.target();

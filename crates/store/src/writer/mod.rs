@@ -1,22 +1,22 @@
-//! The writer: the one owner of the log's tail and of all that changes.
+//! The writer: the only owner of the log tail and of all mutable state.
 //!
-//! Requests join the *open record*. When the device may get another, the record is sealed and
-//! becomes a *commit* in flight; when that is durable, and all in front of it are, its entries are
+//! Requests join the *open record*. When the device can take another commit, the record is sealed
+//! and becomes a *commit* in flight; when it and all earlier ones are durable, its entries are
 //! applied and its requests answered. With `durability = "flush"` entries are applied and answered
-//! when they join, and the record follows.
+//! when they join, and the record is written afterwards.
 //!
-//! It is the log's tail, what it knows of space, and the queues of who waits; each has its
-//! invariants at its own door. What spans them is here:
+//! The writer consists of the log tail, the state of reclaim, and the queues of waiting jobs; each
+//! states its invariants in its own module. What spans them is here:
 //!
 //! * `job`, `join`, `estimate`, `ids`, `grafts`: how jobs join the open record,
-//! * `queues`, `bulk`, `revive`: who waits, and goes on; `starved`, `need`, `room`,
-//!   `segment_table`: for space,
+//! * `queues`, `bulk`, `revive`: jobs that wait and continue; `starved`, `need`, `room`,
+//!   `segment_table`: waiting for space,
 //! * `commit`, `elsewhere`, `quiet`, `unflushed`: sealing a record and what follows.
 //!
 //! Invariants:
-//! 1. A request is acknowledged when its record and all before it are durable, or, with
-//!    `durability = "flush"`, when they are written.
-//! 2. Behind a record that was lost nothing is applied: recovery would not find it either.
+//! 1. A request is acknowledged when its record and all earlier ones are durable or, with
+//!    `durability = "flush"`, before they are written.
+//! 2. Nothing after a lost record is applied: recovery would not find it either.
 
 pub(crate) mod bulk;
 pub(crate) mod commit;
@@ -68,29 +68,28 @@ pub(crate) struct Writer {
     durability: Durability,
     tuning: Tuning,
     open: Record,
-    /// An empty one, for when that is sealed.
+    /// An empty record, which becomes the open one when that is sealed.
     spare: Record,
-    /// Records that were sealed and are not applied yet, oldest first: on their way to the device,
-    /// or landed.
+    /// Sealed records that are not applied yet, oldest first: in flight or landed.
     sealed: VecDeque<InFlight>,
-    /// Who waits to join the open record.
+    /// Jobs that wait to join the open record.
     pub(crate) queues: Queues,
-    /// What was done to win space.
+    /// The state of reclaim.
     pub(crate) supply: Supply,
     /// What is known of the room for the next checkpoint.
     pub(crate) next_checkpoint: NextCheckpoint,
-    /// How fast hosts may write, while space is short.
+    /// How fast hosts may write while space is short.
     pub(crate) pace: Pace,
     applied_grafts: Applied,
-    /// What was answered early and is not durable yet.
+    /// Records that were acknowledged early and are not durable yet.
     unflushed: Unflushed,
-    /// The store has failed; nothing is taken any more.
+    /// The store has failed; nothing is accepted any more.
     failed: bool,
-    /// A record was lost, or could not be applied: so are all behind it.
+    /// A record was lost, or could not be applied; so nothing after it is applied either.
     broken: bool,
-    /// While a checkpoint waits for memory and medium to agree (`durability = "flush"`).
+    /// Set while a checkpoint waits until memory and medium agree (`durability = "flush"`).
     barrier: bool,
-    /// Chunks that were staged for nothing and are still to be released: first id and count.
+    /// Staged chunks that were abandoned and are still to be released: first id and count.
     released: Vec<(ChunkId, u32)>,
 }
 
@@ -123,7 +122,7 @@ impl Writer {
         }
     }
 
-    /// Segments have these widths from here on; none of them can be opened now.
+    /// Sets the widths of segments; none of those that change can be opened now.
     pub(crate) fn widths_changed(&mut self, world: &World, widths: &SegmentWidths) {
         self.state.segments.set_widths(widths);
         let metadata_blocks = world.medium.metadata_blocks();
@@ -133,81 +132,81 @@ impl Writer {
         }
     }
 
-    /// Whether the store has failed: nothing is taken any more.
+    /// Returns whether the store has failed, so that nothing is accepted any more.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// It has, from here on, for good.
+    /// Marks the store as failed, permanently.
     pub(crate) fn fail(&mut self) {
         self.failed = true;
     }
 
-    /// It has, if something went wrong after which memory and medium differ.
+    /// Marks the store as failed if memory and medium differ after an error.
     pub(crate) fn fail_if(&mut self, is_wrong: bool) {
         self.failed |= is_wrong;
     }
 
-    /// Lets nothing in until the barrier is lowered.
+    /// Blocks jobs until the barrier is lowered.
     pub(crate) fn raise_barrier(&mut self) {
         self.barrier = true;
     }
 
-    /// Whether there was one.
+    /// Lowers the barrier; returns whether there was one.
     pub(crate) fn lower_barrier(&mut self) -> bool {
         std::mem::take(&mut self.barrier)
     }
 
-    /// Chunks that were staged for nothing and are still to be released: first id and count.
+    /// Returns staged chunks that were abandoned and are still to be released: first id and count.
     pub(crate) fn released(&self) -> &[(ChunkId, u32)] {
         &self.released
     }
 
-    /// Some of those can't be: they stay until a recovery.
+    /// Gives up releasing some of those: they stay until a recovery.
     pub(crate) fn leave_released(&mut self, lost: &[(ChunkId, u32)]) {
         self.released.retain(|run| !lost.contains(run));
     }
 
-    /// Whether entries are applied and answered when they join.
+    /// Returns whether entries are applied and answered when they join.
     pub(crate) fn early(&self) -> bool {
         self.durability == Durability::Flush
     }
 
-    /// Whether nothing waits and nothing is in flight.
+    /// Returns whether nothing waits and nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
         self.sealed.is_empty() && self.open.is_empty()
     }
 
-    /// The record that collects changes.
+    /// Returns the record that collects changes.
     #[cfg(test)]
     pub(crate) fn open_record(&self) -> &Record {
         &self.open
     }
 
-    /// Whether a checkpoint waits for memory and medium to agree.
+    /// Returns whether a checkpoint waits until memory and medium agree.
     #[cfg(test)]
     pub(crate) fn has_barrier(&self) -> bool {
         self.barrier
     }
 
-    /// Whether something is to be freed that nothing names.
+    /// Returns whether anything unreferenced is to be freed.
     pub(crate) fn has_to_free(&self) -> bool {
         !self.state.pending.is_empty() || !self.released.is_empty()
     }
 
-    /// Lets metadata leave memory that only changes were planned with which are applied.
+    /// Allows eviction of metadata that only applied changes were planned with.
     pub(crate) fn turn_plans(&self, world: &World) {
         let sealed = self.sealed.iter().filter(|commit| !commit.applied);
         let records = sealed.map(|commit| &commit.record).chain([&self.open]);
         world.memory.plans.turn(records.filter_map(|record| record.plan).min());
     }
 
-    /// Whether a commit is in flight, or still to be applied.
+    /// Returns whether a commit is in flight, or still to be applied.
     pub(crate) fn is_leading(&self) -> bool {
         !self.sealed.is_empty()
     }
 
-    /// Whether a commit can be taken.
+    /// Returns whether a commit can be taken.
     pub(crate) fn wants_commit(&self) -> bool {
         if self.failed {
             return false;
@@ -218,25 +217,25 @@ impl Writer {
         self.wants_flush() || !self.open.is_empty() && !self.has_refused() && self.has_free_slot()
     }
 
-    /// Whether the device may get another commit: while one is on its way, the next one goes when
-    /// it is as large. Many small ones would cost more than they gain.
+    /// Returns whether the device can take another commit: while one is in flight, the next one is
+    /// written when it is as large. Many small ones would cost more than they gain.
     fn has_free_slot(&self) -> bool {
         let flying = self.sealed.iter().filter(|commit| commit.is_flying());
         let sizes = flying.map(|commit| commit.record.waiting.len());
         let (count, largest) =
             sizes.fold((0, 0), |(count, most), size| (count + 1, usize::max(most, size)));
-        // A flush covers what was written before it began: with early answers, which flush only now
-        // and then, nothing may overtake.
+        // A flush covers what was written before it began: with early answers, where only some
+        // records flush, nothing may overtake.
         let most = if self.early() { 1 } else { self.tuning.commits_in_flight_max };
         count == 0 || count < most && self.open.waiting.len() >= largest
     }
 
-    /// Whether requests wait for more than the next commit.
+    /// Returns whether requests wait for more than the next commit.
     pub(crate) fn has_waiting(&self) -> bool {
         self.queues.has_ready() || self.queues.has_starved()
     }
 
-    /// Who could be asked to take the next commit.
+    /// Returns a request whose thread could be asked to take the next commit.
     pub(crate) fn first_waiting(&self) -> Option<Token> {
         self.open.waiting.first().copied()
     }
@@ -253,7 +252,7 @@ impl Writer {
         self.join(world, token, job)
     }
 
-    /// Whether nothing may join before a checkpoint was captured, or is written.
+    /// Returns whether nothing may join before a checkpoint was captured, or is written.
     pub(crate) fn must_wait(&self, world: &World) -> bool {
         self.barrier || world.memory.is_full()
     }
@@ -269,15 +268,15 @@ impl Writer {
                 && self.open.entries_bytes + bytes <= self.tuning.record_entries_bytes_max
     }
 
-    /// Rows of the next record at most, if it has so many bytes of entries, each with its length,
-    /// and such a payload.
+    /// Returns the maximum number of rows of the next record, given the bytes of its entries, each
+    /// with its length, and the blocks of its payload.
     pub(crate) fn next_record_rows(&self, entries_bytes: usize, payload_blocks: usize) -> u32 {
         let header = header_blocks(entries_bytes, self.log.end_own().len());
         rows_max(self.log.columns().into(), header + payload_blocks as u32)
     }
 
-    /// Whether the edit has read a block that a record changes which is not applied yet, or has to
-    /// do with a volume that gets another size there, or its end.
+    /// Returns whether the edit has read a block that an unapplied record changes, or concerns a
+    /// volume that such a record resizes or destroys.
     pub(crate) fn awaits_others(&self, edit: &Edit) -> bool {
         if self.early() {
             return false;
@@ -298,7 +297,7 @@ impl Writer {
         })
     }
 
-    /// Whether the map still says what it said when the edit's blocks were read.
+    /// Returns whether the map is unchanged since the edit's blocks were read.
     pub(crate) fn is_current(&self, world: &World, edit: &Edit) -> Result<bool, VolumeError> {
         let view = View::asking(world, &edit.asked);
         for (id, block, expected) in &edit.expectations {
@@ -311,7 +310,7 @@ impl Writer {
             }
             match entry_of(view, map, block.0) {
                 Ok(found) if found == *expected => {}
-                // It has left memory since: it is read again, like all that has changed.
+                // It was evicted since: it is read again, like everything that has changed.
                 Ok(_) | Err(StoreError::Absent) => return Ok(false),
                 Err(_) => return Err(lost),
             }
@@ -319,8 +318,8 @@ impl Writer {
         Ok(true)
     }
 
-    /// The answers to all that waits, if the store has failed and no commit is in flight whose end
-    /// would answer them.
+    /// Returns the answers to all waiting jobs, if the store has failed and no commit is in flight
+    /// whose end would answer them.
     pub(crate) fn abandon(&mut self, world: &World) -> Vec<Answer> {
         let mut answers = Vec::new();
         if self.failed && self.sealed.iter().any(|sealed| sealed.unsent) {

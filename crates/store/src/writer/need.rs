@@ -1,4 +1,4 @@
-//! Telling what a job needs space for ([`Need`]).
+//! Determining what a job needs space for ([`Need`]).
 
 use block::BlockRange;
 use format::{MapEntry, VolumeRow};
@@ -12,14 +12,14 @@ use crate::writer::Writer;
 use crate::writer::job::Job;
 use crate::writer::room::Want;
 
-/// How many blocks may be looked at under one hold of the writer's lock to decide what jobs need
-/// space for: a millisecond or two. Jobs that come later are decided on at the next commit.
+/// The maximum number of blocks that are examined under one hold of the writer's lock to determine
+/// what jobs need space for: a millisecond or two. Later jobs are examined at the next commit.
 pub(crate) const NEEDS_LOOKED_AT_MAX: u64 = 4096;
 
 impl Writer {
-    /// What a job needs space for. Looks at each block that an edit replaces: at most once when the
-    /// job begins to wait, and again when there is room for it as what it was then. So no block is
-    /// looked at for it however often those that wait are asked.
+    /// Determines what a job needs space for. Examines each block that an edit replaces: once when
+    /// the job begins to wait, and again when there is room for it as what it was then. So no block
+    /// is examined however often waiting jobs are checked.
     pub(crate) fn look_at_need(&mut self, world: &World, job: &Job) -> Need {
         if job.want() != Some(Want::Data) {
             return Need::Upkeep;
@@ -30,10 +30,10 @@ impl Writer {
         }
     }
 
-    /// Whether as much as an edit stores, at most, dies when it is applied: what was there before
-    /// is named by nothing else.
+    /// Returns whether at least as much as an edit stores dies when it is applied, because nothing
+    /// else refers to the old content.
     fn is_replacement(&mut self, world: &World, edit: &Edit) -> bool {
-        // It was planned with all of this.
+        // It was planned with all of this in memory.
         let asked = Asked::default();
         let view = View::asking(world, &asked);
         edit.steps.iter().all(|step| {
@@ -51,7 +51,7 @@ impl Writer {
     }
 }
 
-/// Units of 64 bytes that die if a block becomes something else.
+/// Returns the units of 64 bytes that die if a block is overwritten.
 fn dying_units(world: View<'_>, map: &VolumeRow, block: u64) -> Option<u64> {
     let (mut entry, mut offset) = (map.root, block);
     for level in (1..=map.level).rev() {

@@ -1,10 +1,10 @@
-//! What is written when the log comes to rest.
+//! The record that is written when the log becomes idle.
 //!
-//! Header and entries of a record stand in the next one too, and the next one says that it is
-//! durable. The last record has neither: one bad block would take it, and what it answered, in
-//! silence, because recovery could not tell it from one that a crash has torn. So when nothing has
-//! followed from one turn of maintenance to the next, a record without entries does. If a crash
-//! tears that one nothing is lost.
+//! The next record has a copy of a record's header and entries, and says that it is durable. The
+//! last record has neither: one bad block would silently lose it and what it acknowledged, because
+//! recovery could not distinguish it from a record torn by a crash. So if nothing has followed from
+//! one turn of maintenance to the next, a record without entries is written. If a crash tears that
+//! one, nothing is lost.
 
 use format::RecordVersion;
 
@@ -13,9 +13,9 @@ use crate::world::World;
 use crate::writer::Writer;
 
 impl Writer {
-    /// Whether the last record of the log has to be followed by one without entries.
+    /// Returns whether a record without entries must follow the last record of the log.
     fn is_rest_due(&self, world: &World) -> bool {
-        // With early answers nothing is promised before a flush, and that is a record's own.
+        // With early answers nothing is promised before a flush, which is part of a record.
         self.log.bytes() > 0
             && self.log.ends_with_entries()
             && world.medium.version().records() > RecordVersion::V2
@@ -23,12 +23,12 @@ impl Writer {
             && !self.failed
     }
 
-    /// Seals one, if it has to be and there is room for it.
+    /// Seals one, if it is due and there is room for it.
     pub(crate) fn begin_rest(&mut self, world: &World) -> bool {
         self.is_rest_due(world) && self.begin_mark(world)
     }
 
-    /// Seals a record without entries, if nothing else is on its way and there is room for it.
+    /// Seals a record without entries, if nothing else is in flight and there is room for it.
     pub(crate) fn begin_mark(&mut self, world: &World) -> bool {
         // At the beginning of a segment it would be taken for a link.
         let is_inside = self.log.end().block > 0 && self.log.segment_rest_rows() > 0;

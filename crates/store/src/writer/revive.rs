@@ -1,5 +1,4 @@
-//! What waits goes on: jobs that did not fit a record, waited for a checkpoint, for space, or for
-//! others.
+//! Continuing jobs that did not fit a record, or waited for a checkpoint, for space, or for others.
 
 use block::VolumeError;
 
@@ -9,30 +8,30 @@ use crate::writer::job::{Answer, Job};
 use crate::writer::need::NEEDS_LOOKED_AT_MAX;
 
 impl Writer {
-    /// Whether a copy waits for a place and one is free.
+    /// Returns whether a copy waits for a slot and one is free.
     pub(crate) fn has_place(&self, world: &World) -> bool {
         self.queues.placeless_count() > 0 && world.places.free(self.tuning.parts_at_once) > 0
     }
 
-    /// Lets copies go on for which there are places.
+    /// Continues copies for which there are slots.
     pub(crate) fn take_placeless(&mut self, world: &World, answers: &mut Vec<Answer>) {
         let free = world.places.free(self.tuning.parts_at_once);
         let found = self.queues.take_placeless(free);
         answers.extend(found.into_iter().map(|(token, edit)| Answer::Again(token, edit)));
     }
 
-    /// Sends deferred edits back to be read again: as many as one record may take, as the others
-    /// would be deferred once more, and looking at an edit costs as much as applying it. The rest
-    /// goes with later commits, or when there are none ([`Writer::revive_forgotten`]).
+    /// Sends deferred edits back to be read again: only as many as one record may take, because the
+    /// others would be deferred once more, and examining an edit costs as much as applying it. The
+    /// rest follows with later commits or, if there are none, by [`Writer::revive_forgotten`].
     fn take_deferred(&mut self, answers: &mut Vec<Answer>) {
         let most = if self.failed { u64::MAX } else { self.tuning.commit_work };
         let deferred = self.queues.take_deferred(most).into_iter();
         answers.extend(deferred.map(|(token, edit)| Answer::Again(token, edit)));
     }
 
-    /// Whether jobs wait that nothing keeps back, and no commit is to come that would let them in:
-    /// the memory or the barrier that they waited for is gone, or what was sent back has come to
-    /// nothing.
+    /// Returns whether jobs wait although nothing blocks them, and no commit is to come that would
+    /// let them in: the shortage of memory or the barrier that they waited for is over, or the
+    /// edits that were sent back did not return.
     pub(crate) fn forgets_some(&self, world: &World) -> bool {
         (self.queues.has_ready() || self.has_place(world))
             && self.is_idle()
@@ -40,14 +39,14 @@ impl Writer {
             && !self.must_wait(world)
     }
 
-    /// Lets in what would be forgotten.
+    /// Lets in jobs that would otherwise be forgotten.
     pub(crate) fn revive_forgotten(&mut self, world: &World, answers: &mut Vec<Answer>) {
         if self.forgets_some(world) {
             self.take_waiting(world, answers);
         }
     }
 
-    /// Lets heavy edits join in their order, as many as a record takes.
+    /// Lets heavy edits join in order, as many as fit a record.
     fn take_heavy(&mut self, world: &World, answers: &mut Vec<Answer>) {
         let mut waiting = self.queues.take_heavy();
         while !self.queues.has_heavy()
@@ -83,7 +82,7 @@ impl Writer {
         let looked_at_max = self.supply.needs_looked_at() + NEEDS_LOOKED_AT_MAX;
         self.take_bulk(world, 1, looked_at_max, answers);
         let mut waiting = self.queues.take_overflow();
-        // One is put back because the record is full: so must be all behind it.
+        // If one is put back because the record is full, so are all after it.
         while !self.queues.has_put_off(false)
             && self.supply.needs_looked_at() < looked_at_max
             && let Some((token, job)) = waiting.pop_front()

@@ -1,39 +1,40 @@
-//! Room: what the free segments are for, so that a pool never stops.
+//! Room: what free segments are reserved for, so that a pool never gets stuck.
 //!
-//! A checkpoint writes all metadata that has changed to new places before it frees the old ones. So
-//! the room for it must be there beforehand, and nothing else may take that: without a checkpoint
-//! nothing is ever freed. How much it would write now is known at any time ([`Writer::claim`]).
+//! A checkpoint writes all changed metadata to new locations before it frees the old ones. So the
+//! room for it must be reserved beforehand: without a checkpoint nothing is ever freed. How much it
+//! would write now is known at any time ([`Writer::claim`]).
 //!
-//! Let `F` be the segments that are free now, and `C` those that a checkpoint of all that has
-//! changed would open: of what is applied, and of what has joined the log and will be applied. What
-//! joins must leave, once it is in:
+//! Let `F` be the number of free segments, and `C` the number that a checkpoint of all changes
+//! would open: changes that are applied, and those that have joined the log and will be applied. A
+//! job may join only if it leaves:
 //!
 //! | what joins | leaves of `F - C` | for |
 //! |---|---|---|
 //! | a host's data | `E + 2`, and never less than the reserve in `F` | what is below |
-//! | a host's data that takes the place of as much | `E + 1` | what is below |
-//! | what may make metadata: UNMAP, zeros, copies, clones | `E + 1` | what is below |
-//! | a move of reclaim | `E` | one record that ends a volume, or frees |
-//! | an end of a volume, what the layer above keeps | 0 | |
+//! | a host's data that replaces as much | `E + 1` | what is below |
+//! | what may create metadata: UNMAP, zeros, copies, clones | `E + 1` | what is below |
+//! | a move by reclaim | `E` | one record that ends a volume, or frees |
+//! | the end of a volume, configuration of the layer above | 0 | |
 //!
-//! `E` is what the changes of that one record open: 1, but for segments as tiny as those of tests.
+//! `E` is the number of segments that the changes of that one record open: 1, except for segments
+//! as tiny as those of tests.
 //!
-//! For the last two, which win space, `C` is what a checkpoint opens when it has filled the *holes*
-//! that there are at least (`holes`): blocks of metadata segments that the checkpoint before does
-//! not need.
+//! For the last two, which free space, `C` is what a checkpoint opens after filling the *holes*
+//! that exist at least (`holes`): blocks of metadata segments that the previous checkpoint does not
+//! need.
 //!
 //! Invariants:
-//! 1. `F >= C` whenever a job has joined: the next checkpoint fits. It is checked before a capture
-//!    begins, so none fails in its midst for want of segments.
-//! 2. With `C` at zero, as a checkpoint leaves it, reclaim has a segment to copy what is live in
-//!    another to, and compaction one to copy what is left of several to: each leaves more free
-//!    segments behind than before, as long as something dead is in any.
-//! 3. Ending volumes needs one small record. What that frees makes nothing but changed rows, in
-//!    steps that stop where `C` would reach `F`, and go on behind a checkpoint.
+//! 1. `F >= C` whenever a job has joined: the next checkpoint fits. This is checked before a
+//!    capture begins, so none fails in the middle for lack of segments.
+//! 2. With `C` at zero, as after a checkpoint, reclaim has a segment to which it can copy the live
+//!    data of another, and compaction one for the live data of several: as long as there is dead
+//!    data in any segment, each leaves more free segments than before.
+//! 3. Ending volumes needs one small record. What that frees only changes rows, in steps that stop
+//!    before `C` reaches `F`, and continue after a checkpoint.
 //!
-//! `C` counts what has joined by what it usually touches, not by the worst that it could: an edit
-//! of a shared leaf can touch 256 pages of rows that no other does. Where that was too little, the
-//! checkpoint fills holes. What has changed was somewhere before, so those are about as many.
+//! `C` counts what usually changes, not the worst case: an edit of a shared leaf can touch 256
+//! pages of rows that no other edit does. If the estimate was too low, the checkpoint fills holes:
+//! changed metadata had a location before, so there are about as many.
 
 use std::collections::BTreeSet;
 
@@ -50,30 +51,30 @@ use crate::world::World;
 use crate::writer::Writer;
 use crate::writer::estimate::END_BLOCKS_MAX;
 
-/// What must be left of the free segments, beyond what a checkpoint takes, and beyond what one end
+/// What must be left of the free segments, in addition to what a checkpoint takes and what one end
 /// of a volume takes.
 const LEFT_BY_DATA: u32 = 2;
 const LEFT_BY_METADATA: u32 = 1;
 
-/// So small a part of a segment is no reason for a checkpoint.
+/// A smaller fraction of a segment than this is no reason for a checkpoint.
 const DUE_DIVISOR: u64 = 8;
 
-/// What a job wants room for.
+/// The kind of room that a job needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
     /// A host's data.
     Data,
-    /// A host's data, of which as much dies at once.
+    /// A host's data that replaces as much.
     Replacement,
-    /// What may make metadata.
+    /// What may create metadata.
     Metadata,
-    /// What is moved by reclaim or the background pass.
+    /// What reclaim or the background pass moves.
     Move,
-    /// What ends volumes, and what the layer above notes.
+    /// The end of volumes, and configuration of the layer above.
     End,
 }
 
-/// What a checkpoint of this moment would take.
+/// What a checkpoint would need now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
     /// Blocks that it writes, at most.
@@ -83,7 +84,7 @@ pub(crate) struct Claim {
 }
 
 impl Writer {
-    /// Segments that one end of a volume opens, with what the layer above notes of it.
+    /// Returns how many segments the end of one volume opens, with its configuration.
     fn end_segments(&self) -> u32 {
         (END_BLOCKS_MAX as u32).div_ceil(self.next_checkpoint.segment_blocks())
     }
@@ -97,18 +98,19 @@ impl Writer {
         }
     }
 
-    /// What a host's data leaves of the free segments, beyond what a checkpoint takes.
+    /// Returns how many free segments a host's data must leave, in addition to what a checkpoint
+    /// takes.
     pub(crate) fn left_by_data(&self) -> u32 {
         self.end_segments() + LEFT_BY_DATA
     }
 
-    /// What a checkpoint would take at most, of what has changed and of what will by what has
-    /// joined. Cheap: no page is looked at.
+    /// Returns what a checkpoint would need at most, for what has changed and for what has joined.
+    /// Cheap, because it examines no page.
     pub(crate) fn claim(&self, world: &World) -> Claim {
         self.claim_with(world, 0)
     }
 
-    /// As [`Writer::claim`], if so many more blocks change.
+    /// The same as [`Writer::claim`], if so many more blocks change.
     fn claim_with(&self, world: &World, more_blocks: u64) -> Claim {
         #[cfg(test)]
         if self.next_checkpoint.claims_nothing {
@@ -122,7 +124,7 @@ impl Writer {
             let sealed = self.sealed.iter().map(|commit| commit.record.changes_blocks);
             sealed.sum::<u64>() + self.open.changes_blocks
         };
-        // A node that moves changes its row, which may have been as it was.
+        // A node that moves changes its row, which may have been clean.
         let node_rows = world.nodes.changed_count().min(self.state.next_node / ROWS_PER_PAGE + 1);
         let rows = changed + node_rows + leaf_rows + joined + more_blocks;
         let directories = rows.min(self.directories_max(world));
@@ -132,7 +134,7 @@ impl Writer {
         self.claim_of(blocks + table, streams_blocks)
     }
 
-    /// As [`Writer::claim`], of what has changed only, page by page.
+    /// The same as [`Writer::claim`], only for what has changed, page by page.
     pub(crate) fn exact_claim(&self, world: &World) -> Claim {
         let tables = [&world.chunks, &world.volume_table];
         let pages: u64 =
@@ -146,8 +148,8 @@ impl Writer {
         self.claim_of(blocks + table, streams_blocks)
     }
 
-    /// Blocks that a checkpoint writes for leaves of the key-value space, and for their rows, at
-    /// most. Each block may be a piece, and pieces may be long, as those of streams.
+    /// Returns how many blocks a checkpoint writes for leaves of the key-value space, and for their
+    /// rows, at most. Each block may be a piece, and pieces may be as long as those of streams.
     fn leaves_to_capture(&self) -> (u64, u64) {
         let leaves = self.state.config.leaves();
         leaves.map_or((0, 0), |leaves| (leaves.dirty_blocks(), leaves.changed_pages_max()))
@@ -155,7 +157,7 @@ impl Writer {
 
     fn claim_of(&self, blocks: u64, streams_blocks: u64) -> Claim {
         let per_segment = u64::from(self.next_checkpoint.segment_blocks());
-        // What of a segment a piece that does not fit its end leaves empty.
+        // What a piece that does not fit the end of a segment leaves empty there.
         let piece_blocks = self.tuning.stream_piece_bytes_max as u64 / BLOCK_BYTES + 1;
         let waste = streams_blocks.min(piece_blocks).min(per_segment / 2);
         let blocks = blocks + streams_blocks;
@@ -164,15 +166,16 @@ impl Writer {
         Claim { blocks, segments: u32::try_from(segments).unwrap_or(u32::MAX) }
     }
 
-    /// What of a claim opens segments where holes are filled first.
+    /// Returns how many segments a claim opens if holes are filled first.
     fn beyond_holes(&self, claim: Claim) -> Claim {
         let beyond = claim.blocks.saturating_sub(self.next_checkpoint.blocks_in_place());
         let segments = beyond.div_ceil(u64::from(self.next_checkpoint.segment_blocks())) as u32;
         Claim { blocks: claim.blocks, segments: segments.min(claim.segments) }
     }
 
-    /// A checkpoint was captured, and goes on in segment `open`: how many holes it leaves at least.
-    /// Each piece of a stream may be in a block of its own. How many there were before.
+    /// Records that a checkpoint was captured, which continues in segment `open`, and the minimum
+    /// number of holes that it leaves; returns the number before. Each piece of a stream may be in
+    /// a block of its own.
     pub(crate) fn note_holes(&mut self, world: &World, open: u32) -> u64 {
         let tally = self.state.segments.tally();
         let of_open = tally.holes_of(self.state.segments.row(open));
@@ -181,7 +184,7 @@ impl Writer {
         self.next_checkpoint.note_holes(holes_blocks)
     }
 
-    /// Directories that there are above all pages of rows, at most.
+    /// Returns the maximum number of directories above all pages of rows.
     fn directories_max(&self, world: &World) -> u64 {
         let below = ROWS_PER_PAGE * REFS_PER_DIRECTORY;
         let leaf_rows = self.state.config.leaves().map_or(0, Leaves::next);
@@ -198,9 +201,9 @@ impl Writer {
         tables.into_iter().map(count).sum()
     }
 
-    /// Blocks of the streams: what is pending, the segment table if it is not in pages, and the
-    /// key-value space as it was at the last checkpoint with what has joined since, if it is not in
-    /// leaves.
+    /// Returns the blocks of the streams: pending nodes; the segment table, if it is not in pages;
+    /// and the key-value space as of the last checkpoint, with what has joined since, if it is not
+    /// in leaves.
     fn streams_blocks(&self, world: &World) -> u64 {
         let pending = 8 * (self.state.pending.len() + self.state.stuck.len() + 1)
             + 12 * self.state.staged.len();
@@ -215,8 +218,8 @@ impl Writer {
         3 + bytes.div_ceil(BLOCK_BYTES - STREAM_HEADER_BYTES as u64)
     }
 
-    /// Whether something may join that wants room, and changes so many blocks of metadata. Where it
-    /// fits what is left of the log's segment, it opens none.
+    /// Returns whether a job may join that needs this kind of room and changes so many blocks of
+    /// metadata. If it fits the rest of the log's segment, it opens none.
     pub(crate) fn leaves_enough(
         &mut self,
         world: &World,
@@ -237,13 +240,13 @@ impl Writer {
         self.state.segments.free_count() >= reserve.max(least.saturating_add(opens))
     }
 
-    /// Whether jobs wait for room, and not just for their pace.
+    /// Returns whether jobs wait for room, and not only for their pace.
     fn waits_for_room(&mut self, world: &World) -> bool {
         self.queues.has_starved() && !self.leaves_enough(world, Want::Data, 0, false)
     }
 
-    /// Whether so much metadata has changed that it takes half of what the free segments have room
-    /// for beyond the log's need, or that jobs wait for the room that it takes.
+    /// Returns whether the changed metadata takes half of the room in free segments beyond what the
+    /// log needs, or whether jobs wait for the room that it takes.
     pub(crate) fn is_checkpoint_due_for_room(&mut self, world: &World) -> bool {
         let free = u64::from(self.state.segments.free_count());
         let changed = world.memory.dirty_bytes() / BLOCK_BYTES + self.leaves_to_capture().0;
@@ -252,7 +255,7 @@ impl Writer {
         }
         let claim = self.claim(world);
         let streams_blocks = self.streams_blocks(world);
-        // What a checkpoint would take in any case, it takes behind the next one as well.
+        // What every checkpoint takes, the next one takes as well.
         let table = self.segment_table_blocks(world, streams_blocks, 0);
         let least = self.claim_of(table, streams_blocks);
         if self.waits_for_room(world) && free > u64::from(self.left_by(Want::Metadata)) {
@@ -264,11 +267,11 @@ impl Writer {
             && 4 * (claim.blocks - least.blocks) >= 3 * room
     }
 
-    /// How many of up to `most` dropped nodes may be freed before a checkpoint is written: that
-    /// changes rows. One, in any case, where next to nothing has changed.
+    /// Returns how many of up to `most` dropped nodes may be freed before a checkpoint, because
+    /// freeing changes rows. At least one, if next to nothing has changed.
     pub(crate) fn nodes_to_free(&mut self, world: &World, most: usize) -> usize {
         let free = self.state.segments.free_for_metadata();
-        // Each may name what is nowhere near anything else.
+        // The chunks of each may be far from any others.
         let each = world.medium.tuning.fanout.entries() as u64 + 2;
         let fits = |count: &usize| self.claim_with(world, *count as u64 * each).segments <= free;
         let halves = std::iter::successors(Some(most), |count| Some(count / 2));
@@ -278,7 +281,7 @@ impl Writer {
         found.unwrap_or(usize::from(is_little))
     }
 
-    /// What is known of the last checkpoint when a pool is opened.
+    /// Initializes the state from the last checkpoint when a pool is opened.
     pub(crate) fn note_checkpoint(&mut self, checkpointer: &Checkpointer) {
         let superblock = checkpointer.superblock();
         let config_bytes = u64::from(superblock.config.length_bytes);
@@ -288,7 +291,7 @@ impl Writer {
         next.note_open((superblock.metadata_segment, superblock.metadata_block));
     }
 
-    /// The reserve of the moment: hosts' data is taken while more segments are free.
+    /// Returns the current reserve: hosts' data is accepted while more segments are free.
     pub(crate) fn reserve_now(&self, world: &World) -> u32 {
         let reserve = world.medium.reserve_segments();
         reserve.max(self.left_by_data() + self.claim(world).segments)
@@ -296,7 +299,7 @@ impl Writer {
 }
 
 impl Table {
-    /// How many pages a capture would place, directories included, if the pages of these rows
+    /// Returns how many pages a capture would write, with directories, if the pages of these rows
     /// change as well.
     pub(crate) fn pages_to_capture(&self, rows: impl Iterator<Item = u64>) -> u64 {
         let height = self.root.read().height;
@@ -312,12 +315,12 @@ impl Table {
 }
 
 impl Nodes {
-    /// How many nodes have changed since the last capture, at most.
+    /// Returns how many nodes have changed since the last capture, at most.
     pub(crate) fn changed_count(&self) -> u64 {
         self.dirty.lock().len() as u64
     }
 
-    /// Blocks that a capture would write for nodes and for their rows, at most.
+    /// Returns how many blocks a capture would write for nodes and for their rows, at most.
     pub(crate) fn blocks_to_capture(&self) -> u64 {
         let ids: Vec<NodeId> = self.dirty.lock().clone();
         let nodes = ids.len() as u64;

@@ -1,4 +1,4 @@
-//! What a checkpoint takes at most for the segment table in pages.
+//! The maximum that a checkpoint needs for a segment table in pages.
 
 use format::page::REFS_PER_DIRECTORY;
 
@@ -6,8 +6,8 @@ use crate::world::World;
 use crate::writer::Writer;
 
 impl Writer {
-    /// Blocks that a checkpoint writes of the segment table, at most, if it writes so many others,
-    /// and so many more rows change before.
+    /// Returns how many blocks of the segment table a checkpoint writes at most, if it writes so
+    /// many others, and so many more rows change before.
     pub(crate) fn segment_table_blocks(&self, world: &World, others: u64, more_rows: u64) -> u64 {
         let segments = &self.state.segments;
         let Some(pages) = &segments.pages else { return 0 };
@@ -21,21 +21,21 @@ impl Writer {
     }
 }
 
-/// How large the table is.
+/// The size of the table.
 #[derive(Clone, Copy)]
 pub(crate) struct Size {
-    /// Pages of rows.
+    /// The number of pages of rows.
     all: u64,
-    /// Directories above each, at least.
+    /// The minimum number of levels of directories above each.
     height: u8,
 }
 
 impl Size {
-    /// Blocks that a capture places of the table, at most. `known` are the pages of rows that have
-    /// changed, and those of segments in which there is metadata: something may be released from
-    /// any of these. Beside them rows change of segments that are opened: for these pages, the
-    /// directories above them and `others`. Each may have its row in a page of its own, and long
-    /// pieces of streams leave up to half of each empty.
+    /// Returns how many blocks of the table a capture writes at most. `known` counts the changed
+    /// pages of rows, and those of segments with metadata, because a capture may release something
+    /// from any of them. In addition the rows of opened segments change: for these pages, the
+    /// directories above them, and `others`. Each may have its row in a page of its own, and long
+    /// pieces of streams leave up to half of each segment empty.
     pub(crate) fn blocks_max(self, known: u64, others: u64, per_segment: u64) -> u64 {
         let mut pages = known.min(self.all);
         while pages < self.all {
@@ -50,7 +50,7 @@ impl Size {
         pages + self.directories_max(pages)
     }
 
-    /// Directories above so many pages, at most.
+    /// Returns the maximum number of directories above so many pages.
     fn directories_max(self, pages: u64) -> u64 {
         let (mut here, mut all, mut sum, mut level) = (pages, self.all, 0, 0);
         while all > 1 || level < self.height {

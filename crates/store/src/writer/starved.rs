@@ -1,31 +1,32 @@
 //! Jobs that wait for space.
 //!
-//! A pool in which hosts write over what they have written is full of dead bytes that reclaim
-//! brings back. So a job that finds no free segment waits as long as there is something to bring
-//! back; it is refused when there is nothing ([`crate::Store::maintain`] decides that). How much
-//! must stay free for what, says `room`. Reads never wait.
+//! A pool in which hosts overwrite their data is full of dead bytes that reclaim recovers. So a job
+//! that finds no free segment waits as long as there is something to reclaim; it is refused when
+//! there is nothing ([`crate::Store::maintain`] decides that). `room` says how much must stay free
+//! for what. Reads never wait.
 //!
-//! No job waits for ever. What is done to win space is counted as *work*
+//! No job waits forever. What is done to free space is counted as *work*
 //! ([`work_bytes`](crate::space::supply::Supply::work_bytes)): the bytes that reclaim moves and
-//! that checkpoints write, and a block for each turn, so that a turn which writes nothing counts as
-//! well. While dropped nodes are still to be freed only the turns count: space is about to come.
-//! Let `W` be [`crate::Store::work_bytes_max`].
+//! checkpoints write, and a block for each turn, so that a turn which writes nothing counts as
+//! well. While dropped nodes are still to be freed only the turns count, because space is about to
+//! come. Let `W` be [`crate::Store::work_bytes_max`].
 //!
 //! Invariants:
-//! 1. A job begins to wait once: it keeps the work of that moment until it joins the open record,
-//!    however often it finds room and loses it again, or is read again in between. So it does what
-//!    it needs space for (`need`), unless it finds room as a replacement and is none any more.
-//! 2. Whether a job gets in is decided where it joins, and only a job that has joined counts as
-//!    fed. That there seems to be room for it counts for nothing.
-//! 3. After `W` of work in which no job was fed all are refused. So, of those that wait, one is fed
-//!    in each `W`, or none is left. New data that finds no room waits for a quarter of that, and
-//!    only what new data joined feeds it.
+//! 1. A job begins to wait once: until it joins the open record it keeps the amount of work from
+//!    that moment, however often it finds room and loses it again, or is read again in between. The
+//!    same holds for what it needs space for (`need`), unless it finds room as a replacement and is
+//!    no longer one.
+//! 2. Whether a job is admitted is decided where it joins, and only a job that has joined counts as
+//!    admitted; that there seemed to be room for it does not count.
+//! 3. After `W` of work in which no job was admitted, all are refused. So of the jobs that wait,
+//!    one is admitted in each `W`, or none is left. New data that finds no room waits for a quarter
+//!    of that, and for it only new data counts as admitted.
 //! 4. A job that others overtake is refused after [`OVERTAKEN_MAX`] times as much.
-//! 5. However many wait, those are asked that one hold of the writer's lock has time for
-//!    ([`ASKED_MAX`]), the others in turn.
+//! 5. However many jobs wait, only as many are checked as one hold of the writer's lock has time
+//!    for ([`ASKED_MAX`]), the others in turn.
 //!
 //! Each turn of [`crate::Store::maintain`] begins with 3 and 4, so whatever a turn does, and
-//! however it ends, it can't keep a job for longer.
+//! however it ends, it can't keep a job waiting longer.
 
 use block::{BLOCK_BYTES, VolumeError};
 use format::Entry;
@@ -40,24 +41,25 @@ use crate::writer::job::{Answer, Job, Submitted};
 use crate::writer::queues::Jobs;
 use crate::writer::room::Want;
 
-/// How many times that much a job waits which others overtake, as they need less.
+/// How many times `W` a job waits that others overtake because they need less.
 const OVERTAKEN_MAX: u64 = 4;
-/// How many jobs are asked at once whether there is room for them: about a millisecond.
+/// The maximum number of jobs that are checked for room at once: about a millisecond.
 const ASKED_MAX: usize = 4096;
 
-/// Whether there is room for what a job brings.
+/// Whether there is room for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     Found,
-    /// Not yet, but dead bytes may be brought back.
+    /// Not yet, but dead bytes may be reclaimed.
     Awaited(Need),
-    /// None, nor anything to bring back.
+    /// None, and nothing to reclaim.
     None,
 }
 
 impl Writer {
-    /// Whether there is room for a job, and for its record. `asked`: it waits, and is asked for
-    /// whether it may try; then nothing is looked at that was when it began to.
+    /// Returns whether there is room for a job, and for its record. With `asked` the job already
+    /// waits, and this checks whether it may try: blocks that were examined when it began to wait
+    /// are not examined again.
     pub(crate) fn room_for(&mut self, world: &World, job: &Job, asked: bool) -> Room {
         let Some(want) = job.want() else { return Room::Found };
         let (blocks, changes) = (job.data_blocks(), job.changes_blocks(world));
@@ -71,8 +73,8 @@ impl Writer {
             Some(wait) if asked || wait.need == Need::NewData => wait.need,
             _ => self.look_at_need(world, job),
         };
-        // What takes the place of as much may have what is kept back from hosts, as what reclaim
-        // wins makes up for it.
+        // Data that replaces as much may use the reserve that is kept from hosts, because reclaim
+        // recovers as much.
         let replaces = want == Want::Data && need == Need::Upkeep;
         if is_enough || replaces && self.leaves_enough(world, Want::Replacement, changes, false) {
             if is_paced_out { Room::Awaited(need) } else { Room::Found }
@@ -83,7 +85,7 @@ impl Writer {
         }
     }
 
-    /// Whether there is room for a new block of a host.
+    /// Returns whether there is room for a new block of a host.
     pub(crate) fn room_for_data(&mut self, world: &World) -> Room {
         if self.leaves_enough(world, Want::Data, 0, false) {
             Room::Found
@@ -94,15 +96,15 @@ impl Writer {
         }
     }
 
-    /// Whether the open record would fit what is left of the log's segment with so much more.
+    /// Returns whether the open record with so much more would fit the rest of the log's segment.
     fn fits_here(&self, blocks: usize, entries_bytes: usize) -> bool {
         let entries_bytes = self.open.entries_bytes + entries_bytes;
         let payload_blocks = self.open.payload_blocks() + blocks;
         self.next_record_rows(entries_bytes, payload_blocks) <= self.log.segment_rest_rows()
     }
 
-    /// Whether reclaim has found nothing to bring back for this, and hardly anything has died
-    /// since: for new data less than what makes a segment worth emptying.
+    /// Returns whether reclaim has found nothing for this need, and hardly anything has died since:
+    /// for new data, less than what makes a segment worth emptying.
     fn is_exhausted(&mut self, world: &World, need: Need) -> bool {
         let Some(then) = self.supply.exhausted(need) else { return false };
         if self.is_checkpoint_due_for_room(world) {
@@ -117,7 +119,7 @@ impl Writer {
         is_little && self.log.written().log_bytes < then.log_bytes + self.eighth_segment_bytes()
     }
 
-    /// A job waits for space from now on, if it does not yet.
+    /// Lets a job wait for space, if it does not yet.
     pub(crate) fn starve(&mut self, token: Token, mut job: Job, need: Need) {
         let from_work_bytes = self.supply.work_bytes();
         if let Some(wait) = job.wait_mut() {
@@ -126,16 +128,16 @@ impl Writer {
         self.queues.push_starved(token, job);
     }
 
-    /// A job joins that has waited for space, or has not. Where there was room for new data, there
-    /// was for all else.
+    /// Records that a job joins, whether or not it has waited for space. If there was room for new
+    /// data, there was room for everything else.
     pub(crate) fn feed(&mut self, wait: &mut Option<Wait>) {
         if let Some(wait) = wait.take() {
             self.supply.fed(wait.need);
         }
     }
 
-    /// A turn begins, and is counted as work. Refuses what has waited for too much of it: all, if
-    /// none was fed, or what others have overtaken for long.
+    /// Begins a turn, which counts as work. Refuses jobs that have waited for too much work: all,
+    /// if none was admitted, or those that others have overtaken for long.
     pub(crate) fn refuse_overdue(&mut self, world: &World, work_bytes_max: u64) -> Vec<Answer> {
         if !self.queues.has_starved() {
             return Vec::new();
@@ -149,8 +151,8 @@ impl Writer {
         answers
     }
 
-    /// How much work what waits for this waits for. New data for which there is room waits for its
-    /// pace only, and that comes with the work.
+    /// Returns for how much work jobs with this need wait. New data for which there is room waits
+    /// only for its pace, which increases with the work.
     fn patience(&mut self, world: &World, need: Need, work_bytes_max: u64) -> u64 {
         let is_paced = need == Need::NewData && self.leaves_enough(world, Want::Data, 0, false);
         if is_paced { work_bytes_max } else { work_bytes_max / need.work_divisor() }
@@ -180,8 +182,8 @@ impl Writer {
         refused.into_iter().map(refuse).collect()
     }
 
-    /// Lets jobs that wait for space join before all others, if there is some for them. Of many the
-    /// first are asked, and go to the end if there is none.
+    /// Lets jobs that wait for space join before all others, if there is space for them. If there
+    /// are many, the first are checked, and go to the end if there is none.
     pub(crate) fn revive_starved(&mut self, world: &World) {
         let mut starved = self.queues.take_starved();
         let asked: Vec<_> = starved.drain(..starved.len().min(ASKED_MAX)).collect();
@@ -204,7 +206,8 @@ impl Writer {
         self.queues.let_go_first(ready);
     }
 
-    /// Nothing can be brought back for this, nor for what less is done for: refuses all of it.
+    /// Refuses all jobs with this need, or with one for which less is reclaimed, because nothing
+    /// can be reclaimed for it.
     pub(crate) fn refuse_starved(&mut self, world: &World, need: Need) -> Vec<Answer> {
         let exhausted = Exhausted {
             live_bytes: self.state.segments.live_log_bytes(),
@@ -214,13 +217,14 @@ impl Writer {
         self.refuse_those(world, |job| job.wait().is_none_or(|wait| wait.need <= need))
     }
 
-    /// For what most is done of all that waits for space.
+    /// Returns the need for which most is reclaimed among all jobs that wait for space.
     pub(crate) fn greatest_need(&self) -> Option<Need> {
         self.queues.starved().filter_map(Job::wait).map(|wait| wait.need).max()
     }
 
-    /// All memory has changed, and no checkpoint finds room to write it: what waits for memory
-    /// waits for space as well. A flush changes nothing, so it goes on.
+    /// Refuses jobs that wait for memory, which here also wait for space: all metadata in memory
+    /// has changed, and no checkpoint finds room to write it. A flush changes nothing, so it
+    /// continues.
     pub(crate) fn refuse_for_memory(&mut self, world: &World) -> Vec<Answer> {
         if !world.memory.is_full() {
             return Vec::new();
@@ -236,7 +240,7 @@ impl Writer {
         answers
     }
 
-    /// A job is refused because there is no space: the error that answers it.
+    /// Refuses a job because there is no space: returns the error for it.
     pub(crate) fn no_space(&mut self, world: &World, job: &Job) -> VolumeError {
         match job {
             Job::Edit(edit) | Job::Stage(edit) => self.let_go(world, edit, VolumeError::NoSpace),
@@ -246,13 +250,14 @@ impl Writer {
 }
 
 impl Writer {
-    /// Whether a host's write waits for the pace: behind those that do, unless it was one of them.
+    /// Returns whether a host's write waits for the pace: after those that already wait, unless it
+    /// was one of them.
     pub(crate) fn is_paced_out(&self, has_waited: bool) -> bool {
         let is_behind = !has_waited && self.queues.has_starved();
         self.pace.budget_bytes().is_some_and(|bytes| bytes <= 0 || is_behind)
     }
 
-    /// So much was done to win space.
+    /// Counts work done to free space.
     pub(crate) fn count_work(&mut self, bytes: u64) {
         // While dropped nodes are being freed, space is still to come: see `starved`.
         if self.state.pending.is_empty() {
@@ -262,7 +267,7 @@ impl Writer {
 }
 
 impl Job {
-    /// How many blocks of data it brings, at most.
+    /// Returns how many blocks of data it brings, at most.
     pub(crate) fn data_blocks(&self) -> usize {
         match self {
             Self::Edit(edit) => edit.data_blocks(),
@@ -272,7 +277,7 @@ impl Job {
         }
     }
 
-    /// Its wait for space, if it does wait.
+    /// Returns its wait for space, if it waits.
     fn wait(&self) -> Option<Wait> {
         match self {
             Self::Edit(edit) | Self::Stage(edit) => edit.wait,
@@ -281,7 +286,7 @@ impl Job {
         }
     }
 
-    /// As [`Job::wait`], to be set; nothing for what never waits.
+    /// The same as [`Job::wait`], mutable; `None` for jobs that never wait.
     fn wait_mut(&mut self) -> Option<&mut Option<Wait>> {
         match self {
             Self::Edit(edit) | Self::Stage(edit) => Some(&mut edit.wait),
@@ -290,7 +295,7 @@ impl Job {
         }
     }
 
-    /// A bound on what its entries take in a record.
+    /// Returns an upper bound of the size of its entries in a record.
     fn entries_bytes_max(&self) -> usize {
         match self {
             Self::Edit(edit) => crate::edits::entries::entries_bytes_max(edit),

@@ -1,18 +1,18 @@
-//! Records that are written, and that no flush has covered yet (`durability = "flush"`).
+//! Records that were written, but not yet covered by a flush (`durability = "flush"`).
 //!
-//! A flush that fails may have lost any of them, and the next one succeeds all the same, since it
-//! has nothing left to do. So they stay in memory until a flush has covered them, and what they
-//! bring is read from there ([`crate::chunks::unplaced`]). When a flush has failed, all of them are
-//! sent again, at their places, in their order; the one that asks for the flush is the last, and so
-//! flushes again. The same if a flush of somebody else has failed in the meantime, which is why
-//! each remembers how many had failed before it was written.
+//! A flush that fails may have lost any of them, and the next one succeeds nevertheless, because it
+//! has nothing left to do. So they stay in memory until a flush has covered them, and their data is
+//! read from there ([`crate::chunks::unplaced`]). When a flush has failed, all of them are written
+//! again, at their locations and in order; the one that requests the flush is the last, and so
+//! flushes again. The same happens if another caller's flush has failed in the meantime; so each
+//! record remembers how many had failed before it was written.
 //!
-//! Where that fails as well, it may be the places: some of the further tries go elsewhere, as what
-//! is refused does (`elsewhere`). After [`TRIES_MAX`] of them writing ends.
+//! If that fails as well, the locations may be the cause: some of the further retries go elsewhere,
+//! like refused records (`elsewhere`). After [`TRIES_MAX`] retries writing ends.
 //!
-//! What is kept is bounded: a record with which it becomes too much flushes
-//! ([`crate::Tuning::unflushed_bytes_max`]). A checkpoint is captured when nothing is kept, so that
-//! it names no place that could be lost.
+//! The memory is bounded: the record that reaches the limit flushes
+//! ([`crate::Tuning::unflushed_bytes_max`]). A checkpoint is captured when there are no unflushed
+//! records, so that it refers to no location that could be lost.
 
 use std::collections::VecDeque;
 
@@ -24,25 +24,25 @@ use crate::log::in_flight::InFlight;
 use crate::world::World;
 use crate::writer::Writer;
 
-/// How often in a row a flush fails before writing ends: for some 30 s, with the pauses that the
-/// disk makes between them.
+/// How often in a row a flush may fail before writing ends: for about 30 s, with the pauses of the
+/// disk between the tries.
 pub(crate) const TRIES_MAX: u32 = 36;
 /// After so many failures in a row the records go elsewhere. Each time takes segments.
 const ELSEWHERE_AFTER: [u32; 2] = [2, 8];
 
-/// At how many places links must be possible for that: a record that is behind a link already
+/// For how many links there must be locations left for that: a record that a link already leads to
 /// stays.
 const WAYS_LEFT_MIN: usize = 3;
 
-/// See the module.
+/// The unflushed records; see the module.
 #[derive(Default)]
 pub(crate) struct Unflushed {
-    /// Oldest first.
+    /// The records, oldest first.
     records: VecDeque<InFlight>,
-    /// Where the log goes on behind what is durable, if there are any.
+    /// Where the log continues after what is durable, if there are any.
     from: Option<LogPosition>,
     bytes: u64,
-    /// Flushes of the log that have failed in a row.
+    /// How many flushes of the log have failed in a row.
     tries: u32,
 }
 
@@ -53,37 +53,37 @@ impl Unflushed {
 }
 
 impl InFlight {
-    /// Memory that it takes until it is durable.
+    /// Returns the memory that it takes until it is durable.
     fn kept_bytes(&self) -> u64 {
         u64::from(self.blocks()) * BLOCK_BYTES + self.record.originals.len() as u64 * BLOCK_BYTES
     }
 }
 
 impl Writer {
-    /// Whether the record at `index` is sent with a flush, though nobody waits for one: it makes
-    /// too much of what is kept, or is the last that a checkpoint waits for.
+    /// Returns whether the record at `index` is written with a flush although nobody waits for one:
+    /// it reaches the limit of memory, or is the last that a checkpoint waits for.
     pub(crate) fn must_flush(&self, index: usize) -> bool {
         let bytes = self.unflushed.bytes + self.sealed[index].kept_bytes();
         let is_last = index + 1 == self.sealed.len();
         self.barrier && is_last || bytes >= self.tuning.unflushed_bytes_max
     }
 
-    /// Whether a checkpoint waits for nothing but a flush.
+    /// Returns whether a checkpoint waits only for a flush.
     pub(crate) fn wants_flush(&self) -> bool {
         self.barrier && self.is_idle() && !self.unflushed.is_empty()
     }
 
-    /// Whether all that was taken is durable.
+    /// Returns whether everything accepted is durable.
     pub(crate) fn is_flushed(&self) -> bool {
         self.is_idle() && self.unflushed.is_empty()
     }
 
-    /// Memory that is taken by records which no flush has covered.
+    /// Returns the memory of records that no flush has covered.
     pub(crate) fn unflushed_bytes(&self) -> u64 {
         self.unflushed.bytes + self.sealed.iter().map(InFlight::kept_bytes).sum::<u64>()
     }
 
-    /// A commit has ended that was answered early. It was the only one on its way.
+    /// Handles the end of a commit that was answered early. It was the only one in flight.
     pub(crate) fn land_early(&mut self, world: &World, commit: &Commit, written: bool) {
         let Some(index) = self.sealed.iter().position(InFlight::is_flying) else { return };
         self.sealed[index].written = Some(written);
@@ -96,12 +96,12 @@ impl Writer {
             (true, false) if written => self.flushed_to(world, commit.lsn),
             (true, false) if is_mere_flush => self.flush_failed(world, index),
             (false, true) => drop(self.send_again(index)),
-            // Refused at its place, or well: see `elsewhere`.
+            // Refused at its location, or written: see `elsewhere`.
             _ => {}
         }
     }
 
-    /// All up to `lsn` is durable: it need not be kept.
+    /// Drops records up to `lsn`, which are durable.
     fn flushed_to(&mut self, world: &World, lsn: u64) {
         self.log.flushed_to(lsn);
         self.unflushed.tries = 0;
@@ -127,8 +127,8 @@ impl Writer {
         }
     }
 
-    /// Sends all again that no flush has covered, up to the one at `index`, which has ended. Says
-    /// which is the first.
+    /// Writes all unflushed records again, up to the one at `index`, which has ended. Returns the
+    /// index of the first.
     fn send_again(&mut self, index: usize) -> usize {
         let flushed_lsn = self.log.flushed_lsn();
         let lost = |sealed: &InFlight| sealed.lsn > flushed_lsn;
@@ -146,8 +146,9 @@ impl Writer {
         first
     }
 
-    /// Whether the records from `first` on can go elsewhere, and leave what checkpoints need, and
-    /// other ways for when that is refused: where they are, their places have taken them.
+    /// Returns whether the records from `first` on can go elsewhere, leaving segments that
+    /// checkpoints need, and other locations in case that is refused: their current locations have
+    /// accepted them.
     fn has_elsewhere(&mut self, world: &World, first: usize) -> bool {
         if self.entries_left(first) < WAYS_LEFT_MIN {
             return false;
@@ -156,7 +157,7 @@ impl Writer {
         self.state.segments.free_count() >= segments + self.reserve_now(world)
     }
 
-    /// A record has landed behind `before` and was answered: it is kept until it is durable.
+    /// Keeps a record that has landed after `before` and was answered until it is durable.
     pub(crate) fn keep_until_flushed(
         &mut self,
         world: &World,
@@ -176,7 +177,7 @@ impl Writer {
     }
 }
 
-/// A record is durable: the cache may lose what it brought.
+/// Releases a durable record: its data may be evicted from the cache.
 fn release(world: &World, done: &InFlight) {
     let brought = done.record.entries.iter().flat_map(Entry::brought);
     world.unplaced.release(brought.map(|brought| brought.chunk));
