@@ -1,19 +1,20 @@
 //! Metadata that a host's request needs and that is not in memory: it is read like data.
 //!
-//! A front end waits for no device. So a map node or a page of a table that a request meets, and
-//! that is not in memory, is noted ([`Asked`]); when the request can't go further without, its
-//! thread gets these reads like any others ([`crate::ReadOperation`]), and begins anew when they
-//! have come. Who may wait (a background thread, recovery, a tool) reads in place. Both walk the
-//! same maps with the same code: a [`View`](crate::world::view::View) of the world says which.
+//! A front end does not wait for the device. If a request needs a map node or a table page that is
+//! not in memory, it is recorded ([`Asked`]); when the request can't continue without it, its
+//! thread gets these reads like any others ([`crate::ReadOperation`]), and restarts the request
+//! when they have completed. Code that may block (a background thread, recovery, a tool) reads
+//! directly. Both walk the same maps with the same code: a [`View`](crate::world::view::View) of
+//! the world determines which it is.
 //!
 //! Invariants:
-//! 1. A request that asks comes to an end, however little memory there is: what it has read is its
-//!    own until then, and is not read again while it is the newest version.
-//! 2. What was read is believed only for the reference that it was read for: place and checksum.
-//!    Whether that reference is the newest one is told when it is looked for again, as always
-//!    ([`crate::chunks::table::Table`], `load`).
-//!    Nothing keeps its segment from becoming something else meanwhile.
-//! 3. Something counts as unreadable only when its second copy was read as well
+//! 1. A request that asks for metadata terminates, however little memory there is: until then it
+//!    keeps what it has read, and does not read it again while it is the newest version.
+//! 2. What was read is valid only for the reference for which it was read: location and checksum.
+//!    Whether that reference is the newest one is checked when it is looked up again, as always
+//!    ([`crate::chunks::table::Table`], `load`). Nothing keeps its segment from being reused
+//!    meanwhile.
+//! 3. Metadata counts as unreadable only after its second copy was read as well
 //!    ([`format::Geometry::copy_of`]), and both on each device that has them.
 
 use std::cell::{Cell, RefCell};
@@ -28,12 +29,12 @@ use format::page::{PAGE_BYTES, PageRef};
 use crate::chunks::medium::{Copied, Medium, covering};
 use crate::{DiskRead, DiskReads, StoreError};
 
-/// Reads that one request has under way at most for metadata.
+/// The maximum number of metadata reads of one request in flight.
 const LOADS_MAX: usize = 64;
-/// The same for recovery, which has metadata of many records read at once.
+/// The same for recovery, which reads the metadata of many records at once.
 pub(crate) const MANY_LOADS_MAX: usize = 256;
 
-/// Something to be read.
+/// Metadata to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Load {
     reference: PageRef,
@@ -43,7 +44,7 @@ pub(crate) struct Load {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Page,
-    /// Of this level.
+    /// A node of this level.
     Node(u8),
 }
 
@@ -56,12 +57,12 @@ impl Kind {
     }
 }
 
-/// Something that was read.
+/// The result of a read.
 #[derive(Clone, Debug)]
 enum Had {
     Page(Copied<Frame>),
     Node(Copied<Arc<Node>>),
-    /// The device has failed to read it.
+    /// The device failed to read it.
     Failed,
     /// It is not what was written there.
     Damaged(String),
@@ -76,24 +77,25 @@ impl Had {
     }
 }
 
-/// What a request has read of metadata, and what it asks for next.
+/// The metadata that a request has read, and what it asks for next.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
-    /// Most of it is in memory when it is looked for again, so this is searched only now and then.
+    /// Searched rarely, because most of it is in memory when it is looked up again.
     had: Vec<(Load, Had)>,
     wanted: RefCell<Vec<Load>>,
-    /// How often segments had been laid anew when the first of these was asked for, modulo 2^16.
+    /// The number of layout changes of segments, modulo 2^16, when the first of these was asked
+    /// for.
     layings: Cell<u16>,
-    /// What was not right in its first copy: it is read in its second.
+    /// What was bad in its first copy: its second copy is read.
     seconds: Vec<Load>,
-    /// How many more than [`LOADS_MAX`] may be under way.
+    /// How many more than [`LOADS_MAX`] may be in flight.
     more_loads: u16,
-    /// How often something was asked for that was not there yet.
+    /// How often something was missing.
     absences: Cell<u32>,
 }
 
 impl Asked {
-    /// For a caller that has much metadata read at once, such as recovery.
+    /// For callers that read much metadata at once, such as recovery.
     pub(crate) fn many() -> Self {
         Self { more_loads: (MANY_LOADS_MAX - LOADS_MAX) as u16, ..Self::default() }
     }
@@ -102,33 +104,33 @@ impl Asked {
         LOADS_MAX + usize::from(self.more_loads)
     }
 
-    /// How often something was asked for that was not there yet, modulo 2^32.
+    /// Returns how often something was missing, modulo 2^32.
     pub(crate) fn absences(&self) -> u32 {
         self.absences.get()
     }
 
-    /// Lets go of what was read: whoever needed it has looked at it.
+    /// Drops what was read, once it was used.
     pub(crate) fn let_go(&mut self) {
         self.had.clear();
     }
 
-    /// Whether something is to be read before the request can go on. What came of it so far counts
-    /// for nothing then, errors too.
+    /// Returns whether the request must wait for reads. Its results so far are then void, errors
+    /// too.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.wanted.borrow().is_empty()
     }
 
-    /// Whether no more is noted: who looks on for more to ask for may stop.
+    /// Returns whether no more is recorded, so that callers need not look for more.
     pub(crate) fn is_full(&self) -> bool {
         self.wanted.borrow().len() >= self.loads_max()
     }
 
-    /// How much it has read, or asks for.
+    /// Returns how much it has read or asks for.
     pub(crate) fn load_count(&self) -> usize {
         self.had.len() + self.wanted.borrow().len()
     }
 
-    /// What was read for this reference; an error that says nothing of it if that was not yet.
+    /// Returns what was read for this reference; if it was not read yet, [`StoreError::Absent`].
     fn get(&self, medium: &Medium, load: Load) -> Result<Had, StoreError> {
         match self.had.iter().find(|(known, _)| *known == load) {
             Some((_, had)) => Ok(had.clone()),
@@ -147,13 +149,13 @@ impl Asked {
         }
     }
 
-    /// The reads that it waits for, and what each is of.
+    /// Returns the reads that it waits for, and what each is of.
     pub(crate) fn reads(&mut self, medium: &Medium) -> (Vec<Load>, DiskReads) {
         let loads = std::mem::take(self.wanted.get_mut());
         let read = |load: &Load| {
             let place = load.place(medium, self.seconds.contains(load));
-            // It was looked at. If its segment was laid anew since, there may be no such place:
-            // then reading it fails, and the reference is not the newest one.
+            // The reference was checked. If its segment has a new layout since, there may be no
+            // such place: the read then fails, and the reference is not the newest one.
             let (place, _, count) = load.covered(place);
             let frames = (0..count).map(|_| FrameMut::stale()).collect();
             DiskRead { place, frames, failed: false }
@@ -162,21 +164,22 @@ impl Asked {
         (loads, reads)
     }
 
-    /// They have come.
+    /// Stores the results of reads.
     pub(crate) fn came(&mut self, medium: &Medium, loads: Vec<Load>, reads: DiskReads) {
         for (load, read) in loads.into_iter().zip(reads) {
             let is_second = self.seconds.contains(&load);
             let had = load.read(medium, read, is_second);
             let is_bad = matches!(had, Had::Failed | Had::Damaged(_));
             if is_bad && medium.layings() != self.layings.get() {
-                // Where it was something else is now. If it is there still it is asked for again.
+                // Its location may contain something else now. If the reference is still valid, it
+                // is asked for again.
                 continue;
             }
             if is_bad && !is_second && load.second_place(medium).is_some() {
                 self.seconds.push(load);
                 continue;
             }
-            // Waits: devices seldom lie, and both copies had to be bad on those asked first.
+            // This blocks, but rarely: both copies must have been bad on the devices read first.
             let is_elsewhere = is_bad && medium.disk.copies() > 1;
             let other = if is_elsewhere { load.read_anywhere(medium) } else { None };
             self.had.push((load, other.unwrap_or(had)));
@@ -185,8 +188,8 @@ impl Asked {
 }
 
 impl Load {
-    /// Where its first block is, how many bytes of that come before it, and how many blocks it is
-    /// in, of the copy at `place`.
+    /// Returns the first block of the copy at `place`, how many bytes come before it in that block,
+    /// and its number of blocks.
     fn span(&self, medium: &Medium, place: Place) -> Result<(Place, usize, usize), StoreError> {
         match self.kind {
             Kind::Page => medium.page_span(place),
@@ -194,25 +197,25 @@ impl Load {
         }
     }
 
-    /// The same, of a place that may be anywhere.
+    /// The same, for any location.
     fn covered(&self, place: Place) -> (Place, usize, usize) {
         let (skip, count) = covering(place, self.kind.bytes());
         (place.block_start(), skip, count)
     }
 
-    /// Where its second copy is, if it may have one.
+    /// Returns the location of its second copy, if it has one.
     fn second_place(&self, medium: &Medium) -> Option<Place> {
         let place = self.reference.place;
         medium.geometry_of(place.segment).copy_of(place, self.kind.bytes() as u64)
     }
 
-    /// Where one of its copies is.
+    /// Returns the location of one of its copies.
     fn place(&self, medium: &Medium, is_second: bool) -> Place {
         let second = if is_second { self.second_place(medium) } else { None };
         second.unwrap_or(self.reference.place)
     }
 
-    /// What one of several devices has right.
+    /// Returns it from any device that has it intact.
     fn read_anywhere(&self, medium: &Medium) -> Option<Had> {
         match self.kind {
             Kind::Page => medium.read_page(self.reference).ok().map(Had::Page),
@@ -245,13 +248,12 @@ impl Load {
     }
 }
 
-/// Where metadata comes from that is not in memory: from the device at once, or when it was asked
-/// for.
+/// The source of metadata that is not in memory: read at once, or recorded and read later.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     medium: &'a Medium,
     asked: Option<&'a Asked>,
-    /// What is looked at stays in memory for the plan with this number; 0: for none.
+    /// What is used stays in memory for the plan with this number; 0: for none.
     plan: u64,
 }
 
@@ -276,35 +278,35 @@ impl<'a> From<&Source<'a>> for Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// For a caller that asks for what is not in memory, and does not wait.
+    /// For a caller that records what is not in memory, and does not wait.
     pub(crate) fn asking(medium: &'a Medium, asked: &'a Asked) -> Self {
         Self { medium, asked: Some(asked), plan: 0 }
     }
 
-    /// The same, for a plan that what is looked at is kept in memory for (`plans`).
+    /// The same, for a plan that needs what is used to stay in memory (`plans`).
     pub(crate) fn planning(self, plan: u64) -> Self {
         Self { plan, ..self }
     }
 
-    /// Where the caller notes what it asks for; `None` if it waits.
+    /// Returns where the caller records what it asks for; `None` if it waits.
     pub(crate) fn asked(self) -> Option<&'a Asked> {
         self.asked
     }
 
-    /// The plan that what is looked at is marked for.
+    /// Returns the plan for which what is used is marked.
     pub(crate) fn plan(self) -> u64 {
         self.plan
     }
 
-    /// Whether it reads at once, and waits.
+    /// Returns whether it reads at once, and waits.
     pub(crate) fn waits(self) -> bool {
         self.asked.is_none()
     }
 
-    /// A page of a table.
+    /// Reads a page of a table.
     ///
     /// # Errors
-    /// [`StoreError::Absent`] if it is asked for from now on.
+    /// [`StoreError::Absent`] if it is now recorded.
     pub(crate) fn page(self, reference: PageRef) -> Result<Copied<Frame>, StoreError> {
         let Some(asked) = self.asked else { return self.medium.read_page(reference) };
         match asked.get(self.medium, Load { reference, kind: Kind::Page })? {
@@ -313,10 +315,10 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// A node of the map.
+    /// Reads a node of the map.
     ///
     /// # Errors
-    /// [`StoreError::Absent`] if it is asked for from now on.
+    /// [`StoreError::Absent`] if it is now recorded.
     pub(crate) fn node(
         self,
         reference: PageRef,

@@ -1,15 +1,15 @@
-//! Notes of metadata that was found bad in its first copy, for who writes it anew.
+//! Metadata whose first copy was found bad, to be rewritten.
 //!
-//! They are kept in memory only, and so many at most: what is not noted is found again by the next
-//! reader, or by the next scrub.
+//! The list is in memory only, and bounded: what is not in it is found again by the next reader, or
+//! by the next scrub.
 
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// Notes that are kept of one kind.
+/// The maximum number of entries of one kind.
 const NOTES_MAX: usize = 256;
 
-/// What was found bad in its first copy.
+/// Metadata whose first copy was found bad.
 #[derive(Debug)]
 pub(crate) struct BadCopies<K> {
     noted: Mutex<Vec<K>>,
@@ -23,7 +23,7 @@ impl<K> Default for BadCopies<K> {
 }
 
 impl<K: PartialEq> BadCopies<K> {
-    /// Something was read from its second copy.
+    /// Records that something was read from its second copy.
     pub(crate) fn note(&self, key: K) {
         let mut noted = self.noted.lock();
         if noted.len() < NOTES_MAX && !noted.contains(&key) {
@@ -32,12 +32,12 @@ impl<K: PartialEq> BadCopies<K> {
         self.is_some.store(true, Ordering::Release);
     }
 
-    /// Whether anything was noted. Takes no lock.
+    /// Returns whether there are entries. Takes no lock.
     pub(crate) fn is_some(&self) -> bool {
         self.is_some.load(Ordering::Acquire)
     }
 
-    /// Takes what was noted.
+    /// Takes all entries.
     pub(crate) fn take(&self) -> Vec<K> {
         if !self.is_some() {
             return Vec::new();

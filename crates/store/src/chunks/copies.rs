@@ -1,15 +1,14 @@
-//! Stored blocks of which a device has something else than what was written, where others have them
-//! too: had from one that is right, and mended where they are wrong.
+//! Repair of stored blocks that are wrong on a device while other copies are right.
 //!
-//! Which bytes of a group a block depends on nobody knows, and a device may be wrong in one block
-//! of it, and another device in its neighbour. So no more is mended than what makes the block right
-//! that was asked for: whatever else a copy has is as good as that of the others, as far as anyone
-//! can tell.
+//! It is unknown on which bytes of a group a block depends, and a device may be wrong in one block
+//! of a group, and another device in the next one. So a repair changes only what makes the
+//! requested block right: the rest of a copy is as good as that of the others, as far as can be
+//! determined.
 //!
 //! Invariants:
-//! 1. Only bytes of the group are changed, and of those only ones that make a block wrong.
-//! 2. One mend at a time: two groups may share a block, which is read, changed and written.
-//! 3. What is mended is written by nobody else meanwhile: see [`right_copy`].
+//! 1. Only bytes of the group are changed, and of those only what makes a block wrong.
+//! 2. One repair at a time: two groups may share a block, which is read, changed and written.
+//! 3. Nobody else writes meanwhile to what is repaired: see [`right_copy`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -24,58 +23,58 @@ use crate::chunks::medium::Medium;
 use crate::chunks::unpack::{block_in, covering_blocks};
 use crate::sync::Mutex;
 
-/// What was mended in copies.
+/// Repairs of copies.
 #[derive(Default)]
 pub(crate) struct Mends {
-    /// Whether anything may be written: not in a store that only looks.
+    /// Whether writing is allowed: not in a store opened read-only.
     is_allowed: AtomicBool,
-    /// Places that had something else than what was written, and were written anew.
+    /// The number of locations that were not what was written, and were rewritten.
     count: AtomicU64,
-    /// Chunks of which a copy was mended because somebody read it, and where they are: for the list
-    /// of damage.
+    /// Chunks of which a copy was repaired when it was read, and their locations: for the list of
+    /// damage.
     pub(crate) chunks: BadCopies<(u64, Place)>,
     one_at_a_time: Mutex<()>,
 }
 
 impl Mends {
-    /// The pool is used from here on.
+    /// Allows writing, once the pool is in use.
     pub(crate) fn allow(&self) {
         self.is_allowed.store(true, Ordering::Relaxed);
     }
 
-    /// How many places were mended since the pool was opened.
+    /// Returns how many locations were repaired since the pool was opened.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// A copy has what it should have.
+    /// Counts a repair.
     pub(crate) fn mended(&self) {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether anything may be written.
+    /// Returns whether writing is allowed.
     pub(crate) fn are_allowed(&self) -> bool {
         self.is_allowed.load(Ordering::Relaxed)
     }
 }
 
-/// A stored block that is looked for.
+/// A stored block to find.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     pub(crate) chunk: ChunkId,
-    /// Where it, or its group, begins.
+    /// The location of it or of its group.
     pub(crate) place: Place,
     pub(crate) shape: Shape,
     pub(crate) fingerprint: Fingerprint,
 }
 
 impl Wanted {
-    /// The block of a row that has a place.
+    /// The block of a row with a location.
     pub(crate) fn of_row(chunk: ChunkId, row: &ChunkRow) -> Self {
         Self { chunk, place: row.place, shape: row.shape(), fingerprint: row.fingerprint }
     }
 
-    /// A block that came with a record.
+    /// A block of a record.
     pub(crate) fn of_brought(places: RecordPlaces, brought: &Brought) -> Self {
         let Brought { chunk, fingerprint, payload_units, shape } = *brought;
         Self { chunk, place: places.payload(payload_units), shape, fingerprint }
@@ -85,7 +84,7 @@ impl Wanted {
         usize::from(self.shape.stored_units) * PLACE_UNIT_BYTES as usize
     }
 
-    /// Whether there can be such a block.
+    /// Returns whether such a block is possible.
     fn is_possible(&self, medium: &Medium) -> bool {
         medium.contains(self.place, self.stored_bytes() as u64)
             && self.shape.codec != Codec::Alias
@@ -94,12 +93,12 @@ impl Wanted {
                     && self.place.offset_units.is_multiple_of(UNITS_PER_BLOCK))
     }
 
-    /// Whether these are the bytes of its group, as far as this block depends on them.
+    /// Returns whether these are the bytes of its group, as far as this block depends on them.
     pub(crate) fn is_right(&self, medium: &Medium, stored: &[u8]) -> bool {
         self.right_in(medium, stored).is_some()
     }
 
-    /// The bytes of its group, of the first copy in which the block is right.
+    /// Returns the bytes of its group from the first copy in which the block is right.
     pub(crate) fn right_bytes(&self, medium: &Medium) -> Option<Vec<u8>> {
         if !self.is_possible(medium) {
             return None;
@@ -111,7 +110,7 @@ impl Wanted {
         Some(in_blocks(self, &found).to_vec())
     }
 
-    /// Takes from a right group what makes a wrong one right, and leaves what makes no difference.
+    /// Copies from a right group what makes a wrong one right, and leaves what makes no difference.
     pub(crate) fn make_right(&self, medium: &Medium, wrong: &mut [u8], right: &[u8]) {
         let before = wrong.to_vec();
         wrong.copy_from_slice(right);
@@ -132,27 +131,27 @@ impl Wanted {
         }
     }
 
-    /// The block out of the bytes of its group, if it is what was written.
+    /// Extracts the block from the bytes of its group, if it is what was written.
     fn right_in(&self, medium: &Medium, stored: &[u8]) -> Option<Frame> {
         block_in(stored, self.shape).filter(|frame| medium.is_intact(frame, self.fingerprint))
     }
 }
 
-/// What all copies of a block are.
+/// The state of all copies of a block.
 #[derive(Debug, Default)]
 pub(crate) struct Copies {
     /// The block, if any copy is right.
     pub(crate) frame: Option<Frame>,
-    /// How many were wrong and are right now.
+    /// How many copies were repaired.
     pub(crate) mended: u64,
 }
 
-/// The block as any copy has it that is right; those that are wrong are mended, if the store is
-/// used. `None` if none is right, or there are no others than the one that was read.
+/// Returns the block from any copy that is right; repairs wrong ones, if writing is allowed. `None`
+/// if no copy is right, or there is only the one that was read.
 ///
-/// The caller has found that what was read is not what was written. It has seen to it that the
-/// place is not written by anybody meanwhile: that all of the record it came with was durable when
-/// its row was read, and that its segment is not used again.
+/// The caller has found that what was read is not what was written, and makes sure that nobody
+/// writes to the location meanwhile: its whole record was durable when its row was read, and its
+/// segment is not reused.
 #[cold]
 pub(crate) fn right_copy(medium: &Medium, wanted: &Wanted) -> Option<Frame> {
     let copies = mend_copies(medium, wanted);
@@ -162,7 +161,7 @@ pub(crate) fn right_copy(medium: &Medium, wanted: &Wanted) -> Option<Frame> {
     copies.frame
 }
 
-/// As [`right_copy`], for callers that report it.
+/// The same as [`right_copy`], for callers that report it.
 #[cold]
 pub(crate) fn mend_copies(medium: &Medium, wanted: &Wanted) -> Copies {
     let mut copies = Copies::default();
@@ -195,14 +194,14 @@ pub(crate) fn mend_copies(medium: &Medium, wanted: &Wanted) -> Copies {
     copies
 }
 
-/// The bytes of a group, out of those of the blocks that it is in.
+/// Returns the bytes of a group from its blocks.
 fn in_blocks<'a>(wanted: &Wanted, blocks: &'a [u8]) -> &'a [u8] {
     let (_, skip) = covering_blocks(wanted.place.offset_units, wanted.shape.stored_units);
     &blocks[skip..skip + wanted.stored_bytes()]
 }
 
-/// Blocks from a place on, as a copy has them. To be asked of the first of all that belong
-/// together: which device a copy of the next ones is on is not said.
+/// Reads blocks from one copy. Must begin with the first block of those that belong together: which
+/// device has a copy of the following ones is undefined.
 fn read_blocks(medium: &Medium, place: Place, count: usize, copy: u32) -> Option<Vec<u8>> {
     let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
     medium.disk.read_copy(place, copy, &mut frames).ok()?;
@@ -211,14 +210,13 @@ fn read_blocks(medium: &Medium, place: Place, count: usize, copy: u32) -> Option
     Some(bytes)
 }
 
-/// Makes a copy right, by what the blocks of a right one are. Whether it was wrong, and is not any
-/// more.
+/// Repairs a copy with the blocks of a right one. Returns whether it was wrong and is right now.
 fn mend(medium: &Medium, wanted: &Wanted, copy: u32, right: &[u8]) -> bool {
     let _one = medium.mends.one_at_a_time.lock();
     let start = wanted.place.block_start();
     let mut held = right.to_vec();
-    // What can't be read is nobody's, and becomes what the right one has. The first block may be
-    // that of another group too, which can be read.
+    // What can't be read belongs to nobody, and is replaced from the right copy. The first block
+    // may also contain another group, which can be read.
     let whole = read_blocks(medium, start, right.len() / FRAME_BYTES, copy);
     let is_read = whole.is_some();
     let found = whole.or_else(|| read_blocks(medium, start, 1, copy)).unwrap_or_default();
@@ -230,7 +228,7 @@ fn mend(medium: &Medium, wanted: &Wanted, copy: u32, right: &[u8]) -> bool {
         wanted.make_right(medium, group, in_blocks(wanted, right));
     }
     if !is_wrong && is_read {
-        // Somebody else was faster.
+        // Another thread was faster.
         return false;
     }
     let frames: Vec<Frame> =

@@ -12,14 +12,15 @@ use crate::sync::RwLockWriteGuard;
 /// How many groups of pages a [`Cursor`] remembers.
 const RECENT_GROUPS: usize = 16;
 
-/// Changes rows, in any order: holds the lock over neighbouring pages, and remembers where the last
-/// groups of them are. Only the writer may have one, and use nothing else of the table meanwhile.
+/// Changes rows, in any order: holds the lock of neighboring pages, and remembers where the last
+/// groups of them are. Only the writer may have a cursor, and may not use the table otherwise
+/// meanwhile.
 pub(crate) struct Cursor<'a> {
     table: &'a Table,
     medium: &'a Medium,
     shard: Option<(usize, RwLockWriteGuard<'a, Shard>)>,
-    /// Groups of row pages by their number, and where they were. They may have left since, and
-    /// others have come there, but not while the lock is held.
+    /// Groups of row pages by their number, and where they were. They may have been evicted and
+    /// replaced, but not while the lock is held.
     recent: [(u64, u32); RECENT_GROUPS],
 }
 
@@ -28,7 +29,7 @@ impl<'a> Cursor<'a> {
         Self { table, medium, shard: None, recent: [(u64::MAX, 0); RECENT_GROUPS] }
     }
 
-    /// A row, to be changed.
+    /// Returns a row to change.
     #[inline]
     pub(crate) fn row(&mut self, row: u64) -> Result<&mut [u8], StoreError> {
         let key = (0, row / ROWS_PER_PAGE);
@@ -45,14 +46,14 @@ impl<'a> Cursor<'a> {
         Ok(&mut slot.page.bytes_mut()[bytes..bytes + ROW_BYTES])
     }
 
-    /// The place of the group of a page that is there, with its shard's lock held.
+    /// Finds the group of a page in memory, and locks its shard.
     #[inline]
     fn find(&mut self, key: PageKey) -> Result<u32, StoreError> {
         let (group, at) = group_of(key);
         let wanted = shard_of(key);
         loop {
             if self.shard.as_ref().is_none_or(|(held, _)| *held != wanted) {
-                // Never two at once.
+                // Never two locks at once.
                 self.shard = None;
                 self.shard = Some((wanted, self.table.shards.at(wanted).write()));
             }

@@ -7,11 +7,11 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 
 use crate::chunks::pages::FastState;
 
-/// The content of chunks. It hashes by a fixed seed, so that the same requests evict the same
-/// blocks: a world of the simulator is the same each time it is run, in another process too.
+/// The content of chunks. The hash seed is fixed, so that the same requests evict the same blocks:
+/// a world of the simulator is the same in each run and process.
 pub(crate) type DataCache = Cache<ChunkId, Frame, UnitWeighter, FastState>;
 
-/// One that holds so many blocks.
+/// Creates a cache of so many blocks.
 pub(crate) fn data_cache(blocks: usize) -> DataCache {
     let lifecycle = DefaultLifecycle::default();
     Cache::with(blocks, blocks as u64, UnitWeighter, FastState::default(), lifecycle)

@@ -1,4 +1,4 @@
-//! Reading stored blocks one after another, where whole groups are read and unpacked once: for
+//! Reading stored blocks sequentially, where each group is read and decompressed once: for
 //! recovery, reclaim, scrubbing and checks.
 
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use crate::StoreError;
 use crate::chunks::medium::Medium;
 use crate::chunks::unpack::{Unpacked, covering_blocks};
 
-/// Reads blocks; remembers the group that it read last.
+/// Reads blocks, and remembers the last group.
 #[derive(Default)]
 pub(crate) struct GroupReader {
     group: Unpacked<Place>,
-    /// What was read ahead: where it begins, and the blocks from there on.
+    /// What was read ahead.
     ahead: Image,
 }
 
-/// Neighbouring blocks of the device, as they were read: where the first one stands, and all.
+/// Contiguous blocks read from the device, and the location of the first.
 #[derive(Clone, Default)]
 pub(crate) struct Image {
     pub(crate) place: Place,
@@ -27,21 +27,21 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// Whether it has blocks of this segment.
+    /// Returns whether it has blocks of this segment.
     pub(crate) fn is_of(&self, segment: u32) -> bool {
         self.place.segment == segment && !self.frames.is_empty()
     }
 }
 
 impl GroupReader {
-    /// Reads `count` blocks from one on with one operation: what stands in there is taken from
-    /// there. Where that fails, each is read by itself.
+    /// Reads `count` blocks ahead with one operation, to serve later reads. If that fails, each is
+    /// read separately.
     pub(crate) fn read_ahead(&mut self, medium: &Medium, place: Place, count: usize) {
         let frames = read_frames(medium, place, count).unwrap_or_default().into();
         self.ahead = Image { place, frames };
     }
 
-    /// Takes from there what stands in these blocks.
+    /// Serves reads from these blocks.
     pub(crate) fn over(image: &Image) -> Self {
         Self { ahead: image.clone(), ..Self::default() }
     }
@@ -64,7 +64,7 @@ impl GroupReader {
         }
     }
 
-    /// A block that is stored at a place; `None` where there is no such block.
+    /// Reads a block stored at a place; `None` if there is no such block.
     pub(crate) fn read(
         &mut self,
         medium: &Medium,
@@ -84,7 +84,7 @@ impl GroupReader {
         if !self.group.holds(&place, shape) {
             let (count, skip) = covering_blocks(place.offset_units, shape.stored_units);
             let frames = self.frames(medium, place.block_start(), count)?;
-            // Its other blocks are asked for next.
+            // Its other blocks are needed next.
             self.group.unpack(place, shape, shape.group_blocks, &frames, skip);
         }
         Ok(self.group.block(shape))

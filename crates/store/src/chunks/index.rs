@@ -1,28 +1,28 @@
-//! The index of deduplication: where a fingerprint was seen. A hint in a fixed amount of memory.
+//! The deduplication index: where a fingerprint was seen. A hint in a fixed amount of memory.
 //!
-//! What it says is looked up in the chunk table and compared byte for byte before it is believed;
-//! what it has forgotten costs space, until the background pass finds it. So it is neither durable
-//! nor locked: a bucket is a cache line of eight words, each a tag of 16 bits and a chunk id.
+//! Its results are looked up in the chunk table and compared byte for byte before use; what it has
+//! forgotten costs space until the background pass finds it. So it is neither durable nor locked: a
+//! bucket is a cache line of eight words, each a tag of 16 bits and a chunk id.
 //!
 //! A full bucket keeps the entries of the highest *rank*: the number of zeros at the end of the
-//! tag. That samples: a pool of 64 times what the index can name keeps about one fingerprint in 64,
-//! the same ones for every copy of the data. A hit then brings in the fingerprints that were
-//! written around it (`dedup`), because what comes twice comes in the same order. Those go into a
-//! second index, whose full buckets keep what came last: a sample of them would be the very entries
-//! that the first one has.
+//! tag. That is sampling: in a pool with 64 times what the index can hold it keeps about one
+//! fingerprint in 64, the same ones for every copy of the data. A hit then loads the fingerprints
+//! that were written near it (`recent`), because repeated data repeats in the same order. Those go
+//! into a second index, whose full buckets keep the newest entries: a sample of them would be the
+//! very entries that the first index has.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use format::{ChunkId, Fingerprint};
 
-/// Entries in a bucket: a cache line.
+/// The number of entries in a bucket: a cache line.
 const BUCKET: usize = 8;
 const TAG_SHIFT: u32 = 48;
 const ID_MASK: u64 = (1 << TAG_SHIFT) - 1;
 /// The smallest index: 64 KiB.
 const BYTES_MIN: u64 = 64 << 10;
 
-/// A cache line of entries, 0: none.
+/// A cache line of entries; 0: none.
 #[repr(align(64))]
 #[derive(Default)]
 struct Bucket([AtomicU64; BUCKET]);
@@ -30,21 +30,21 @@ struct Bucket([AtomicU64; BUCKET]);
 /// What a full bucket keeps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keeps {
-    /// A sample of all that was ever put in.
+    /// A sample of everything ever added.
     Sample,
-    /// What was put in last.
+    /// The newest entries.
     Newest,
 }
 
-/// Where fingerprints were seen.
+/// An index of fingerprints.
 pub(crate) struct Index {
     buckets: Vec<Bucket>,
     keeps: Keeps,
-    /// Something had to go: not all that is stored is found any more.
+    /// An entry was dropped: not everything stored can be found any more.
     lossy: AtomicBool,
 }
 
-/// Where a fingerprint goes: bucket, and tag in the place that it has in an entry.
+/// Returns where a fingerprint goes: its bucket, and its tag at its position in an entry.
 fn address(fingerprint: Fingerprint, buckets: usize) -> (usize, u64) {
     let [low, high] = halves(fingerprint);
     let bucket = ((u128::from(low) * buckets as u128) >> 64) as usize;
@@ -56,13 +56,13 @@ fn halves(fingerprint: Fingerprint) -> [u64; 2] {
     [all as u64, (all >> 64) as u64]
 }
 
-/// How long an entry is kept where others want its place.
+/// Returns the priority of an entry in a full bucket.
 fn rank(entry: u64) -> (u32, u64) {
     ((entry >> TAG_SHIFT).trailing_zeros(), entry & ID_MASK)
 }
 
-/// Puts an entry in front of those of a bucket, in place of an older one with its tag. They stand
-/// in the order of their age (but where threads meet), and the oldest falls out.
+/// Puts an entry before the others of a bucket, replacing an older one with its tag. They are in
+/// order of age (except where threads race), and the oldest is dropped.
 fn push(slots: &[AtomicU64], new: u64) {
     let mut entry = new;
     for slot in slots {
@@ -76,12 +76,12 @@ fn push(slots: &[AtomicU64], new: u64) {
 }
 
 impl Index {
-    /// An empty index of about `bytes`, for what was of use lately.
+    /// Creates an empty index of about `bytes`, for recent fingerprints.
     pub(crate) fn new(bytes: u64) -> Self {
         Self::keeping(bytes, Keeps::Newest)
     }
 
-    /// An empty index of about `bytes`, for all that is stored.
+    /// Creates an empty index of about `bytes`, for everything stored.
     pub(crate) fn sampling(bytes: u64) -> Self {
         Self::keeping(bytes, Keeps::Sample)
     }
@@ -93,19 +93,19 @@ impl Index {
         Self { buckets, keeps, lossy: AtomicBool::new(false) }
     }
 
-    /// Forgets all.
+    /// Removes all entries.
     #[cfg(test)]
     pub(crate) fn clear(&self) {
         let slots = self.buckets.iter().flat_map(|bucket| &bucket.0);
         slots.for_each(|slot| slot.store(0, Ordering::Relaxed));
     }
 
-    /// Whether it had to forget something.
+    /// Returns whether it had to drop entries.
     pub(crate) fn is_lossy(&self) -> bool {
         self.lossy.load(Ordering::Relaxed)
     }
 
-    /// The chunks that may have this fingerprint: none mostly, one where there is one.
+    /// Returns the chunks that may have this fingerprint: usually none, or one if it exists.
     pub(crate) fn find(&self, fingerprint: Fingerprint) -> impl Iterator<Item = ChunkId> + '_ {
         let (bucket, tag) = address(fingerprint, self.buckets.len());
         self.buckets[bucket].0.iter().filter_map(move |slot| {
@@ -114,7 +114,7 @@ impl Index {
         })
     }
 
-    /// A chunk has this fingerprint.
+    /// Adds the fingerprint of a chunk.
     pub(crate) fn insert(&self, fingerprint: Fingerprint, chunk: ChunkId) {
         if chunk.0 > ID_MASK {
             return;
@@ -144,11 +144,11 @@ impl Index {
         }
     }
 
-    /// The chunk is gone.
+    /// Removes a chunk that is gone.
     pub(crate) fn remove(&self, fingerprint: Fingerprint, chunk: ChunkId) {
         let (bucket, tag) = address(fingerprint, self.buckets.len());
         let entry = tag | chunk.0;
-        // First a look: an exchange waits for the memory of what was removed before it.
+        // Reads first: an atomic exchange would wait for the memory of what was removed before it.
         let found = self.buckets[bucket].0.iter().filter(|s| s.load(Ordering::Relaxed) == entry);
         for slot in found {
             let _ = slot.compare_exchange(entry, 0, Ordering::Relaxed, Ordering::Relaxed);
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!((1..=10_000).flat_map(|id| index.find(sum(id))).count(), 0);
     }
 
-    /// What was brought in around a hit is there for the blocks behind it, however much was before.
+    /// What was loaded around a hit is there for the following blocks, whatever was added before.
     #[test]
     fn an_index_of_the_newest_finds_what_was_put_in_last() {
         let index = Index::new(BYTES_MIN);
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!((1..=16 * room).filter(|id| found(*id)).count(), 0);
     }
 
-    /// Whatever comes later, the same fingerprints stay: a second copy meets them again.
+    /// Whatever is added later, the same fingerprints stay: a second copy finds them again.
     #[test]
     fn a_full_index_keeps_a_sample_of_all() {
         let index = Index::sampling(BYTES_MIN);

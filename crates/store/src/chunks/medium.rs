@@ -1,9 +1,8 @@
-//! Reading metadata from the device, and believing it only after its checksum.
+//! Reading metadata from the device, and verifying its checksum.
 //!
-//! Metadata stands twice ([`Geometry::copy_of`]). Where the first copy can't be read, or is not
-//! what was written, the second one counts, and the reader notes that it is to be written anew
-//! (`repairs`). On several devices each of them has both copies, and all are looked at before
-//! something is lost.
+//! Metadata has two copies ([`Geometry::copy_of`]). If the first can't be read, or is not what was
+//! written, the reader takes the second, and records that both are to be rewritten (`repairs`). On
+//! several devices each of them has both copies, and all are tried before metadata counts as lost.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -23,22 +22,22 @@ mod division;
 
 use division::Widths;
 
-/// The device, how it is divided, and the keys of its checksums.
+/// The device, its division, and the keys of its checksums.
 pub(crate) struct Medium {
     pub(crate) disk: Shared,
     part_bytes: u64,
     columns: u8,
     widths: Widths,
-    /// Goes up when the pool grows, before anything is placed in the new segments.
+    /// Increases when the pool grows, before anything is placed in the new segments.
     segment_count: AtomicU32,
-    /// The version and the features that the pool was opened with.
+    /// The version and features with which the pool was opened.
     version: FormatVersion,
     features: Features,
-    /// Whether the pool has become one of the latest version since then, with all features.
+    /// Whether the pool was upgraded since to the latest version, with all features.
     upgraded: AtomicBool,
     pub(crate) keys: Keys,
     pub(crate) tuning: Tuning,
-    /// What was found wrong in one of several copies.
+    /// Repairs of copies that were found wrong.
     pub(crate) mends: Mends,
 }
 
@@ -46,12 +45,11 @@ pub(crate) struct Medium {
 #[derive(Clone, Debug)]
 pub(crate) struct Copied<T> {
     pub(crate) content: T,
-    /// Only its second copy is what was written.
+    /// Whether only its second copy was right.
     pub(crate) is_second: bool,
 }
 
-/// Where something is read: at a place, on whichever device is asked first, or on one of those that
-/// have it.
+/// Where to read: a place, on the device that is read first, or on a given one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct At {
     place: Place,
@@ -70,7 +68,7 @@ fn damaged(what: &str, place: Place) -> StoreError {
     StoreError::Damaged(format!("{what} in segment {segment} at byte {bytes}"))
 }
 
-/// Blocks of a segment that a checkpoint can fill.
+/// Returns how many blocks of a segment a checkpoint can fill.
 pub(crate) fn metadata_blocks(geometry: Geometry, version: FormatVersion) -> u32 {
     match version.mirrors_metadata() {
         true => geometry.mirrored_blocks(),
@@ -78,26 +76,26 @@ pub(crate) fn metadata_blocks(geometry: Geometry, version: FormatVersion) -> u32
     }
 }
 
-/// Bytes before something in its first block, and the blocks that it is in.
+/// Returns the bytes before an object in its first block, and its number of blocks.
 pub(crate) fn covering(place: Place, length_bytes: usize) -> (usize, usize) {
     let skip_units = place.offset_units % UNITS_PER_BLOCK;
     let skip = skip_units as usize * PLACE_UNIT_BYTES as usize;
     (skip, (skip + length_bytes).div_ceil(BLOCK_BYTES as usize))
 }
 
-/// Reads something, or changes what has to be read for that, and tries it once more where it fails:
-/// what fails once may be the way there, not what is stored.
+/// Reads something, or changes what must be read for that, and retries once: an error that does not
+/// repeat is not damage.
 pub(crate) fn twice<T>(mut read: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
     read().or_else(|_| read())
 }
 
 impl Medium {
-    /// Whether `frame` is what the fingerprint was made of.
+    /// Returns whether `frame` has this fingerprint.
     pub(crate) fn is_intact(&self, frame: &Frame, fingerprint: Fingerprint) -> bool {
         self.keys.fingerprint(&frame[..]) == fingerprint
     }
 
-    /// An error, unless the device still reads a superblock.
+    /// Returns an error unless the device still reads a superblock.
     pub(crate) fn answers(&self) -> Result<(), StoreError> {
         if self.disk.root_copies().iter().any(Result::is_ok) {
             return Ok(());
@@ -129,7 +127,7 @@ impl Medium {
         medium
     }
 
-    /// The version of the format in which the pool is written.
+    /// Returns the version of the format of the pool.
     pub(crate) fn version(&self) -> FormatVersion {
         match self.upgraded.load(Ordering::Acquire) {
             true => FormatVersion::default(),
@@ -137,7 +135,7 @@ impl Medium {
         }
     }
 
-    /// What the pool has beyond that.
+    /// Returns the pool's features beyond that version.
     pub(crate) fn features(&self) -> Features {
         match self.upgraded.load(Ordering::Acquire) {
             true => self.features.with_known(),
@@ -145,13 +143,13 @@ impl Medium {
         }
     }
 
-    /// What is written from here on is of the latest version, with all of its features.
+    /// Switches to the latest version with all features: everything written from here on has it.
     pub(crate) fn upgraded(&self) {
         self.upgraded.store(true, Ordering::Release);
     }
 
-    /// Reads something in its first copy, or if that is not what was written, in the second, and
-    /// then in both on each device that has them. The error is that of the first.
+    /// Reads the first copy; if it is not what was written, the second, and then both on each
+    /// device that has them. The error is that of the first.
     fn read_either<T>(
         &self,
         place: Place,
@@ -172,7 +170,7 @@ impl Medium {
             [Some(place), second].into_iter().flatten().map(on_device)
         });
         for at in on_devices {
-            // Not where it is looked for first: so it is written anew, like a second copy.
+            // It was not where it is read first, so it is rewritten, as if it were a second copy.
             if let Ok(content) = read(at) {
                 return Ok(Copied { content, is_second: true });
             }
@@ -188,7 +186,7 @@ impl Medium {
         Ok(())
     }
 
-    /// `length_bytes` bytes from `place` on.
+    /// Reads `length_bytes` bytes from `place` on.
     pub(crate) fn read_bytes(
         &self,
         at: impl Into<At>,
@@ -208,12 +206,12 @@ impl Medium {
         Ok(bytes)
     }
 
-    /// A page of a table.
+    /// Reads a page of a table.
     pub(crate) fn read_page(&self, page: PageRef) -> Result<Copied<Frame>, StoreError> {
         self.read_either(page.place, PAGE_BYTES, |at| self.read_page_at(page, at))
     }
 
-    /// A page of a table, at the place of one of its copies.
+    /// Reads one copy of a page of a table.
     pub(crate) fn read_page_at(
         &self,
         page: PageRef,
@@ -227,7 +225,7 @@ impl Medium {
         self.page_in(frame, page)
     }
 
-    /// Where the block of a page is; nothing comes before it, and it is one.
+    /// Returns the block of a page, which fills exactly one.
     pub(crate) fn page_span(&self, place: Place) -> Result<(Place, usize, usize), StoreError> {
         if !self.contains(place, PAGE_BYTES as u64)
             || !place.offset_units.is_multiple_of(UNITS_PER_BLOCK)
@@ -237,7 +235,7 @@ impl Medium {
         Ok((place, 0, 1))
     }
 
-    /// What was read as a page, if it is that.
+    /// Verifies a frame as a page.
     pub(crate) fn page_in(&self, frame: FrameMut, page: PageRef) -> Result<Frame, StoreError> {
         if self.keys.page_sum(&frame[..]) != page.checksum {
             return Err(damaged("wrong checksum of a page", page.place));
@@ -245,12 +243,12 @@ impl Medium {
         Ok(frame.freeze())
     }
 
-    /// A node of the map.
+    /// Reads a node of the map.
     pub(crate) fn read_node(&self, page: PageRef, level: u8) -> Result<Copied<Node>, StoreError> {
         self.read_either(page.place, NODE_BYTES, |at| self.read_node_at(page, level, at))
     }
 
-    /// A node of the map, at the place of one of its copies.
+    /// Reads one copy of a node of the map.
     pub(crate) fn read_node_at(
         &self,
         page: PageRef,
@@ -260,8 +258,8 @@ impl Medium {
         self.node_of(&self.read_bytes(at, NODE_BYTES)?, page, level)
     }
 
-    /// Where the first block of a node is, how many bytes of that come before it, and how many
-    /// blocks it is in.
+    /// Returns the first block of a node, how many bytes come before it in that block, and its
+    /// number of blocks.
     pub(crate) fn node_span(&self, place: Place) -> Result<(Place, usize, usize), StoreError> {
         if !self.contains(place, NODE_BYTES as u64) {
             return Err(damaged("a reference that leaves the pool", place));
@@ -270,14 +268,14 @@ impl Medium {
         Ok((place.block_start(), skip, count))
     }
 
-    /// The node in the blocks that it was read with, if it is that.
+    /// Extracts and verifies a node from the blocks with which it was read.
     pub(crate) fn node_in(
         &self,
         frames: &[FrameMut],
         page: PageRef,
         level: u8,
     ) -> Result<Node, StoreError> {
-        // A copy begins as far into its block.
+        // A copy has the same offset in its block.
         let (_, skip, _) = self.node_span(page.place)?;
         if let [frame] = frames
             && let Some(bytes) = frame.get(skip..skip + NODE_BYTES)
@@ -298,7 +296,7 @@ impl Medium {
         Node::decode(bytes, level).map_err(|error| damaged(&error.to_string(), page.place))
     }
 
-    /// A piece of a stream: what follows it, and its content.
+    /// Reads a piece of a stream: the reference to the next one, and its content.
     pub(crate) fn read_piece(
         &self,
         piece: StreamRef,
@@ -307,7 +305,7 @@ impl Medium {
         self.read_either(place, length_bytes, |at| self.read_piece_at(piece, at))
     }
 
-    /// A piece of a stream, at the place of one of its copies.
+    /// Reads one copy of a piece of a stream.
     pub(crate) fn read_piece_at(
         &self,
         piece: StreamRef,
@@ -323,7 +321,8 @@ impl Medium {
         Ok((behind, part.to_vec()))
     }
 
-    /// All of a stream; `placed` gets the place of each piece, and its length in units of 64 bytes.
+    /// Reads a whole stream; `placed` gets the location of each piece, and its length in units of
+    /// 64 bytes.
     pub(crate) fn read_stream(
         &self,
         first: StreamRef,

@@ -1,18 +1,18 @@
-//! Memory: one budget, what it is split into, and how metadata stays within its part.
+//! Memory: one budget, its division, and how metadata stays within its part.
 //!
-//! Table pages and map nodes that are as they are on the medium can leave memory at any time: who
-//! wants one again reads it again. They leave in the order of a clock: each look at one sets its
-//! *used* bit, which costs a load where it is set already; a hand goes round, clears the bits, and
-//! takes what has none. The hand moves when something is put in, so that what makes the room is the
-//! thread that has waited for the device anyway, and a look-up that finds its page pays nothing.
+//! Clean table pages and map nodes can be evicted at any time, and are read again when needed. The
+//! eviction policy is a clock: each access sets a *used* bit, which costs a load if it is set
+//! already; a hand goes around, clears the bits, and evicts what has none. The hand moves when
+//! something is added, so the thread that makes room is the one that has waited for the device
+//! anyway, and a hit costs nothing.
 //!
-//! What is **pinned** can't leave: pages and nodes that have changed since the last capture, and
-//! those that a checkpoint has captured and not yet written. So a checkpoint is due when half of
-//! the budget has changed, and when all of it is pinned new jobs wait ([`Memory::is_full`]) until a
-//! checkpoint is written. What has joined the log before is still applied, a checkpoint loads the
-//! directories above what has changed (a 256th of it), and a recovery may change as much as the log
-//! behind its checkpoint says: by so much the budget can be exceeded for a while. So it can by what
-//! changes were planned with that are not applied yet (`plans`).
+//! What is **pinned** can't be evicted: pages and nodes that have changed since the last capture,
+//! and those that a checkpoint has captured and not yet written. So a checkpoint is due when half
+//! of the budget has changed, and when all of it is pinned new jobs wait ([`Memory::is_full`])
+//! until a checkpoint is written. The budget can be exceeded temporarily: what has joined the log
+//! before is still applied, a checkpoint loads the directories above changed pages (a 256th of
+//! them), a recovery may change as much as the log after its checkpoint requires, and metadata with
+//! which unapplied changes were planned stays (`plans`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed};
@@ -26,48 +26,48 @@ use crate::chunks::shards::SHARDS;
 use crate::sync::RwLock;
 use crate::sync::atomic::AtomicU32;
 
-/// Memory that a page takes: its frame, and what counts the references to that.
+/// The memory of a page: its frame, and its reference count.
 pub(crate) const PAGE_COST_BYTES: u64 = BLOCK_BYTES + 32;
-/// Memory that a node takes: allocators have no size between 2048 and 2560 bytes for its 2064, and
-/// its slot and its place in the index take some too.
+/// The memory of a node: allocators have no size between 2048 and 2560 bytes for its 2064; its slot
+/// and its index entry are added.
 pub(crate) const NODE_COST_BYTES: u64 = 2560 + 64;
-/// Memory that a block in the cache takes, with its place in there.
+/// The memory of a block in the cache, with its entry.
 const CACHED_COST_BYTES: u64 = BLOCK_BYTES + 128;
 
-/// Bytes of the deduplication index that a block of the pool is worth.
+/// Bytes of the deduplication index per block of the pool.
 const INDEX_BYTES_PER_BLOCK: u64 = 12;
-/// Bytes of rows and map that a block of the pool may have, where nothing is shared: its row, a
-/// 256th of a leaf, and the share of each in rows, directories and groups above them.
+/// Bytes of rows and map per block of the pool, if nothing is shared: its row, a 256th of a leaf,
+/// and its share of rows, directories and groups above them.
 const METADATA_BYTES_PER_BLOCK: u64 = 32 + 10 + 8;
-/// Metadata that is always allowed: what one small write touches, a few times.
+/// The minimum for metadata: what one small write touches, a few times.
 const METADATA_BYTES_MIN: u64 = 16 * PAGE_COST_BYTES;
-/// Blocks that are always kept.
+/// The minimum number of cached blocks.
 const CACHED_BLOCKS_MIN: u64 = 16;
 
-/// How many shards are looked at to make room: the next page that comes in goes on where this one
-/// has stopped. It looks everywhere, twice, only if memory is exceeded by a sixteenth.
+/// How many shards are searched to make room; the next page that is added continues where this
+/// search stopped. Only if the budget is exceeded by a sixteenth are all shards searched, twice.
 const SHARDS_SWEPT: usize = 64;
 const EXCESS_MAX_DIVISOR: u64 = 16;
 
-/// What the budget is split into.
+/// The division of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budgets {
-    /// For blocks of data that were read or written.
+    /// For data blocks that were read or written.
     data_cache_bytes: u64,
-    /// For map nodes and the pages of tables.
+    /// For map nodes and table pages.
     pub(crate) metadata_bytes: u64,
     /// For the deduplication index.
     pub(crate) index_bytes: u64,
 }
 
 impl Budgets {
-    /// Splits `memory_bytes` for a pool of `capacity_bytes`.
+    /// Divides `memory_bytes` for a pool of `capacity_bytes`.
     ///
-    /// The index gets what it takes to know every block, and no more than 40%: sampled, it still
-    /// finds runs. Metadata gets what all of it takes, and no more than three quarters of the rest.
-    /// That much, because 4 KiB of rows stand for 512 KiB of data: where the budget is scarce, a
-    /// byte of metadata spares a hundred times the device reads that a byte of data does. And no
-    /// less than a quarter, because snapshots have maps that no block of the pool stands for.
+    /// The index gets what it needs to know every block, and at most 40%: when it samples, it still
+    /// finds runs. Metadata gets what all of it needs, but at most three quarters of the rest. That
+    /// much, because 4 KiB of rows describe 512 KiB of data: if memory is scarce, a byte of
+    /// metadata saves a hundred times as many device reads as a byte of data. And at least a
+    /// quarter, because snapshots have maps in addition to those of the pool's blocks.
     pub(crate) fn split(memory_bytes: u64, capacity_bytes: u64) -> Self {
         let blocks = capacity_bytes / BLOCK_BYTES;
         let index_bytes = (blocks * INDEX_BYTES_PER_BLOCK).min(memory_bytes / 5 * 2);
@@ -78,44 +78,44 @@ impl Budgets {
         Self { data_cache_bytes, metadata_bytes, index_bytes }
     }
 
-    /// For who looks at metadata only.
+    /// For users of metadata only.
     pub(crate) fn of_metadata(metadata_bytes: u64) -> Self {
         let metadata_bytes = metadata_bytes.max(METADATA_BYTES_MIN);
         Self { data_cache_bytes: 0, metadata_bytes, index_bytes: 0 }
     }
 
-    /// How many blocks of data may be kept.
+    /// Returns how many data blocks may be cached.
     pub(crate) fn cached_blocks(&self) -> usize {
         (self.data_cache_bytes / CACHED_COST_BYTES).max(CACHED_BLOCKS_MIN) as usize
     }
 }
 
-/// Whose pages or nodes can leave memory.
+/// A set of evictable pages or nodes.
 pub(crate) trait Sweep: Send + Sync {
-    /// Moves the hand of a shard some slots on, and returns how much has left. Does nothing where
-    /// somebody else holds the shard just now.
+    /// Moves the hand of a shard some slots on, and returns how much was evicted. Does nothing if
+    /// another thread holds the shard.
     fn sweep(&self, shard: usize, kept: Kept) -> Swept;
-    /// How many pages or nodes are in memory, and how often one was found there.
+    /// Returns how many pages or nodes are in memory, and the number of hits.
     fn count(&self) -> Counted;
 }
 
-/// What stays in memory beside what has changed.
+/// What stays in memory in addition to changed metadata.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// Captures behind this one are not written yet.
+    /// Captures after this one are not written yet.
     pub(crate) written: u32,
     /// Plans from this number on are not applied yet.
     pub(crate) oldest_plan: u64,
 }
 
-/// What one move of a hand has let go.
+/// What one move of a hand has evicted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Swept {
     pub(crate) bytes: u64,
     pub(crate) count: u64,
 }
 
-/// What is in memory of one kind.
+/// The number of objects of one kind in memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counted {
     pub(super) pages: u64,
@@ -123,7 +123,7 @@ pub(crate) struct Counted {
     pub(crate) hits: u64,
 }
 
-/// What metadata is in memory, of all tables and nodes together.
+/// The metadata in memory, of all tables and nodes together.
 pub(crate) struct Memory {
     limit_bytes: u64,
     held_bytes: AtomicU64,
@@ -131,7 +131,7 @@ pub(crate) struct Memory {
     dirty_bytes: AtomicU64,
     /// What was captured and is not written yet.
     writing_bytes: AtomicU64,
-    /// Second copies: what was captured, is not written yet, and has changed again.
+    /// Second instances in memory: captured, not written yet, and changed again.
     copied_bytes: AtomicU64,
     /// The number of the last capture, and of the last one that is written.
     captured: AtomicU32,
@@ -162,14 +162,14 @@ impl Memory {
         })
     }
 
-    /// From here on what is in `shards` counts, and leaves when room is wanted.
+    /// Adds `shards` to what is counted and evicted.
     pub(crate) fn join(&self, shards: Arc<dyn Sweep>) {
         self.swept.write().push(shards);
     }
 
-    /// Lets something go, if `bytes` more would be too much. Hold no lock of a shard: one that is
-    /// held is passed over. Call it before something is put in, not after, so that what was put
-    /// in is there for who wants it.
+    /// Evicts something if `bytes` more would exceed the budget. Call it without holding a lock of
+    /// a shard, because a locked one is skipped; and before something is added, not after, so that
+    /// it is not evicted at once.
     pub(crate) fn make_room(&self, bytes: u64) {
         if self.excess_bytes(bytes) == 0 || self.pinned_bytes() >= self.held_bytes.load(Relaxed) {
             return;
@@ -178,7 +178,7 @@ impl Memory {
         let written = self.written.load(Ordering::Acquire);
         let kept = Kept { written, oldest_plan: self.plans.oldest() };
         let all = swept.len() * SHARDS;
-        // A locked instruction for each shard would cost more than the look at it.
+        // An atomic read-modify-write for each shard would cost more than checking the shard.
         let first = self.hand.load(Relaxed);
         let mut turns = 0;
         while turns < 2 * all {
@@ -201,28 +201,28 @@ impl Memory {
         self.hand.store((first + turns) % all, Relaxed);
     }
 
-    /// By how much `bytes` more would be too much.
+    /// Returns by how much `bytes` more would exceed the budget.
     fn excess_bytes(&self, bytes: u64) -> u64 {
         let held = self.held_bytes.load(Relaxed) + self.copied_bytes.load(Relaxed);
         (held + bytes).saturating_sub(self.limit_bytes)
     }
 
-    /// Room for a page that may be the first of its group.
+    /// Makes room for a page that may be the first of its group.
     pub(crate) fn make_room_for_page(&self) {
         self.make_room(PAGE_COST_BYTES + GROUP_COST_BYTES);
     }
 
-    /// So much was put in.
+    /// Counts what was added.
     pub(crate) fn hold(&self, bytes: u64) {
         self.held_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// So much was taken out for good, and not to make room.
+    /// Counts what was removed permanently, not evicted.
     pub(crate) fn drop_held(&self, bytes: u64) {
         self.held_bytes.fetch_sub(bytes, Relaxed);
     }
 
-    /// Something that `capture` was the last to capture has changed for the first time since.
+    /// Counts the first change of something since `capture`, the last to capture it.
     pub(crate) fn dirtied(&self, bytes: u64, capture: u32) {
         self.dirty_bytes.fetch_add(bytes, Relaxed);
         if capture > self.written.load(Relaxed) {
@@ -230,24 +230,24 @@ impl Memory {
         }
     }
 
-    /// Something that has changed was taken out for good.
+    /// Counts the permanent removal of something changed.
     pub(crate) fn drop_dirty(&self, bytes: u64) {
         self.dirty_bytes.fetch_sub(bytes, Relaxed);
     }
 
-    /// A checkpoint begins to capture. One at a time, under the writer's lock.
+    /// Begins a capture by a checkpoint. One at a time, under the writer's lock.
     pub(crate) fn begin_capture(&self) {
         self.captured.fetch_add(1, Relaxed);
     }
 
-    /// Something that has changed was captured. Returns the capture's number.
+    /// Counts the capture of something changed. Returns the capture's number.
     pub(crate) fn capture(&self, bytes: u64) -> u32 {
         self.dirty_bytes.fetch_sub(bytes, Relaxed);
         self.writing_bytes.fetch_add(bytes, Relaxed);
         self.captured.load(Relaxed)
     }
 
-    /// All that was captured is on the medium, and can be read from there.
+    /// Ends a capture: everything captured is on the medium, and can be read from there.
     pub(crate) fn end_capture(&self) {
         self.written.store(self.captured.load(Relaxed), Ordering::Release);
         self.writing_bytes.store(0, Relaxed);
@@ -258,37 +258,37 @@ impl Memory {
         self.dirty_bytes.load(Relaxed) + self.writing_bytes.load(Relaxed)
     }
 
-    /// What has changed since the last capture.
+    /// Returns the bytes that have changed since the last capture.
     pub(crate) fn dirty_bytes(&self) -> u64 {
         self.dirty_bytes.load(Relaxed)
     }
 
-    /// Whether nothing has changed since the last capture.
+    /// Returns whether nothing has changed since the last capture.
     pub(crate) fn is_clean(&self) -> bool {
         self.dirty_bytes.load(Relaxed) == 0
     }
 
-    /// Whether so much has changed that it should be written.
+    /// Returns whether so much has changed that it should be written.
     pub(crate) fn is_checkpoint_due(&self) -> bool {
         self.dirty_bytes.load(Relaxed) >= self.limit_bytes / 2
     }
 
-    /// Whether nothing more may change before a checkpoint is written.
+    /// Returns whether nothing more may change before a checkpoint is written.
     pub(crate) fn is_full(&self) -> bool {
         self.pinned_bytes() >= self.limit_bytes
     }
 
-    /// Something was read from the medium.
+    /// Counts a read from the medium.
     pub(crate) fn missed(&self) {
         self.misses.fetch_add(1, Relaxed);
     }
 
-    /// How often something was read from the device.
+    /// Returns how often metadata was read from the device.
     pub(crate) fn misses(&self) -> u64 {
         self.misses.load(Relaxed)
     }
 
-    /// The part of the status that is known here.
+    /// Returns the part of the status that is known here.
     pub(crate) fn status(&self, budgets: &Budgets) -> MemoryStatus {
         let counted = self.swept.read().iter().map(|shards| shards.count()).fold(
             Counted::default(),
@@ -315,8 +315,8 @@ impl Memory {
     }
 }
 
-/// Counts events that many threads see, nearly: two at the same moment may count as one, which
-/// costs a tenth of what an exact count would.
+/// An approximate counter for many threads: two simultaneous events may count as one, which costs a
+/// tenth of an exact count.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(AtomicU64);
 

@@ -1,18 +1,18 @@
-//! Chunks: where the content of blocks is, and how it is packed; and the tables that say so.
+//! Chunks: where the content of blocks is, how it is compressed, and the tables that record it.
 //!
-//! * `table`, `table_name`, `pages`, `cursor`, `visit`: rows of 32 bytes in pages, `rotten`: with
-//!   damaged pages, `bad_copies`: with damaged first copies,
-//! * `unplaced`: chunks without a place of their own, `data_cache`: data in memory,
-//! * `index`, `recent`, `pack`, `unpack`, `groups`: reduction, `verify`: whether a chunk is what
-//!   was written, `copies`: where one device has something else than others,
-//! * `medium`: reading metadata from the device, `asking`: asking for it instead, `reads`: reads
-//!   that go on side by side, `memory`: the one budget of all of it, `shards`: its locks, `plans`:
-//!   what stays there until a change is applied.
+//! * `table`, `table_name`, `pages`, `cursor`, `visit`: rows of 32 bytes in pages; `rotten`:
+//!   damaged pages; `bad_copies`: damaged first copies,
+//! * `unplaced`: chunks without a location of their own; `data_cache`: cached data,
+//! * `index`, `recent`, `pack`, `unpack`, `groups`: reduction; `verify`: verifying chunks on the
+//!   device; `copies`: repair from other copies,
+//! * `medium`: reading metadata from the device; `asking`: requesting it instead; `reads`: parallel
+//!   reads; `memory`: the common budget; `shards`: locks; `plans`: what stays in memory until a
+//!   change is applied.
 //!
 //! Invariants:
 //! 1. A chunk never changes: the same id is the same content, wherever it is.
-//! 2. A map names chunks, and only a row names a place.
-//! 3. A chunk's references are the entries of live leaves that name it.
+//! 2. A map refers to chunks, and only a row has a location.
+//! 3. A chunk's reference count is the number of entries in live leaves that refer to it.
 
 pub(crate) mod asking;
 pub(crate) mod bad_copies;

@@ -1,10 +1,10 @@
-//! Compression: up to eight neighbouring blocks as one, where that gains something.
+//! Compression: up to eight consecutive blocks as one group, if that saves space.
 //!
-//! What is written is compressed with LZ4, at the speed of memory. What is moved later (`reclaim`)
-//! is compressed with Zstandard, which takes longer, finds more, and is unpacked nearly as fast.
-//! Blocks whose bytes are spread evenly (media, archives, encrypted data) are not tried: a look at
-//! an eighth of the block tells them. But bytes that repeat further on in the block are spread as
-//! evenly; a few words that are looked for behind themselves tell that.
+//! New data is compressed with LZ4, at the speed of memory. Data that is moved later (`reclaim`) is
+//! compressed with Zstandard, which is slower, compresses better, and decompresses nearly as fast.
+//! Blocks with evenly distributed bytes (media, archives, encrypted data) are not tried: a
+//! histogram of an eighth of the block detects them. But bytes that repeat further on in the block
+//! are distributed as evenly; searching the rest of the block for a few of its words detects those.
 
 use std::cell::RefCell;
 
@@ -14,39 +14,39 @@ use format::{Codec, PLACE_UNIT_BYTES};
 use lzzzz::lz4::{self, ACC_LEVEL_DEFAULT as LZ4_LEVEL};
 use smallvec::{SmallVec, smallvec};
 
-/// Bytes of exact length in front of what a group is compressed to.
+/// Bytes of the exact length before a compressed group.
 const LENGTH_BYTES: usize = 2;
 /// The level of Zstandard: the last one whose speed is of the order of a device's.
 const ZSTD_LEVEL: i32 = 3;
-/// Bytes that are looked at of a block, in pieces of [`SAMPLE_PIECE_BYTES`].
+/// How many bytes of a block are sampled, in pieces of [`SAMPLE_PIECE_BYTES`].
 const SAMPLE_BYTES: usize = 512;
 const SAMPLE_PIECE_BYTES: usize = 64;
-/// Tables that count them.
+/// The number of histograms.
 const COUNTERS: usize = 4;
 const _: () = assert!(SAMPLE_BYTES / COUNTERS <= u8::MAX as usize);
-/// Distances at which a word is looked for again: more than a histogram would see, and no more than
-/// half of a block. Records have a length that is a multiple of eight, as a rule.
+/// Distances at which a word is searched for again: more than a histogram covers, and at most half
+/// of a block. The length of records is usually a multiple of eight.
 const REPEAT_MIN_BYTES: usize = 256;
 const REPEAT_MAX_BYTES: usize = FRAME_BYTES / 2;
 const WORD_BYTES: usize = 8;
-/// Where words are taken that are looked for: multiples of their length.
+/// The positions of the words that are searched for: multiples of their length.
 const REPEAT_ANCHORS: [usize; 3] = [0, 1016, FRAME_BYTES - REPEAT_MAX_BYTES - WORD_BYTES];
 
-/// Lists of so many blocks need no memory of their own.
+/// Lists of so many blocks need no allocation.
 pub(crate) const FEW_BLOCKS: usize = 16;
 
-/// How blocks are stored, in order: short writes are one pack.
+/// How blocks are stored, in order: a short write is one pack.
 pub(crate) type Packs = SmallVec<[Pack; 1]>;
 
 /// Blocks that are stored together.
 #[derive(Debug)]
 pub(crate) struct Pack {
     pub(crate) blocks: usize,
-    /// What they are compressed to, a multiple of 64 bytes; none: they are stored as they are.
+    /// Their compressed form, a multiple of 64 bytes; `None`: they are stored uncompressed.
     pub(crate) packed: Option<Packed>,
 }
 
-/// A compressed group, as it is stored.
+/// A compressed group, as stored.
 #[derive(Debug)]
 pub(crate) struct Packed {
     pub(crate) codec: Codec,
@@ -54,7 +54,7 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// How long it is, in units of 64 bytes.
+    /// Returns its length, in units of 64 bytes.
     pub(crate) fn units(&self) -> u16 {
         (self.bytes.len() as u64 / PLACE_UNIT_BYTES) as u16
     }
@@ -65,14 +65,14 @@ impl Pack {
         Self { blocks, packed: None }
     }
 
-    /// 4 KiB blocks that it takes in a record, a part of one counted as one.
+    /// Returns how many 4 KiB blocks it takes in a record, rounded up.
     pub(crate) fn stored_blocks(&self) -> usize {
         let packed = self.packed.as_ref();
         packed.map_or(self.blocks, |packed| packed.bytes.len().div_ceil(FRAME_BYTES))
     }
 }
 
-/// Divides blocks, in order, into what is stored together.
+/// Divides blocks, in order, into packs.
 pub(crate) fn pack(frames: &[&Frame], codec: Codec) -> Packs {
     let mut packs = Packs::new();
     let mut rest = frames;
@@ -95,7 +95,7 @@ pub(crate) fn pack(frames: &[&Frame], codec: Codec) -> Packs {
     packs
 }
 
-/// Blocks that stay as they are.
+/// Returns packs of uncompressed blocks.
 pub(crate) fn leave(blocks: usize) -> Packs {
     if blocks == 0 { Packs::new() } else { smallvec![Pack::raw(blocks)] }
 }
@@ -107,38 +107,39 @@ fn add_raw(packs: &mut Packs, blocks: usize) {
     }
 }
 
-/// Whether trying to compress the block is a waste.
+/// Returns whether the block is not worth trying to compress.
 fn is_hopeless(frame: &Frame) -> bool {
     looks_random(frame) && !repeats(frame)
 }
 
-/// Whether a block that was stored as it is would be shorter if it was packed now.
+/// Returns whether a block that was stored uncompressed would be shorter if it were packed now.
 pub(crate) fn gains(frame: &Frame) -> bool {
     !is_hopeless(frame) && compress(&[frame], Codec::Zstd).is_some()
 }
 
-/// Whether some word of the block stands again in it, not far behind. In random bytes one in 2^53
-/// blocks has one.
+/// Returns whether some word of the block occurs in it again, at a short distance. In random bytes
+/// that happens in one of 2^53 blocks.
 fn repeats(frame: &Frame) -> bool {
     let (words, _) = frame.as_chunks::<WORD_BYTES>();
     REPEAT_ANCHORS.iter().any(|anchor| {
         let at = anchor / WORD_BYTES;
         let sought = u64::from_ne_bytes(words[at]);
         let near = &words[at + REPEAT_MIN_BYTES / WORD_BYTES..=at + REPEAT_MAX_BYTES / WORD_BYTES];
-        // All of them: several at once are compared in the time that leaving early would take.
+        // All of them: comparing several at once takes no longer than an early exit.
         near.iter().fold(false, |found, word| found | (u64::from_ne_bytes(*word) == sought))
     })
 }
 
-/// Whether the block's bytes are spread so evenly that no codec gains anything. The sum of squares
-/// of their counts is about 1,530 where they are random (of 512 bytes, with a deviation of 45), and
-/// at least 2,500 in anything that a codec shortens by an eighth.
+/// Returns whether the block's bytes are distributed so evenly that no codec saves anything. The
+/// sum of squares of their counts is about 1,530 for random bytes (of 512 bytes, with a deviation
+/// of 45), and at least 2,500 for anything that a codec shortens by an eighth.
 fn looks_random(frame: &Frame) -> bool {
-    // Equal bytes that follow each other are counted in different tables: each count would wait for
-    // the one before it.
+    // Successive equal bytes are counted in different tables: otherwise each count would wait for
+    // the previous one.
     let mut counts = [[0u8; 256]; COUNTERS];
     let step = FRAME_BYTES / (SAMPLE_BYTES / SAMPLE_PIECE_BYTES);
-    // Each at another place of its part: what repeats every 512 bytes is seen as a whole.
+    // Each at another position of its part: content that repeats every 512 bytes is sampled
+    // completely.
     for (part, start) in frame.chunks_exact(step).zip((0..).step_by(SAMPLE_PIECE_BYTES)) {
         let piece = &part[start..start + SAMPLE_PIECE_BYTES];
         for bytes in piece.chunks_exact(COUNTERS) {
@@ -153,18 +154,18 @@ fn looks_random(frame: &Frame) -> bool {
 }
 
 thread_local! {
-    /// Where a group is gathered before it is compressed, and where to.
+    /// Buffers for a group before and after compression.
     static GROUP: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
     static PACKER: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
 }
 
 #[cfg(test)]
 thread_local! {
-    /// Groups are written as they once were.
+    /// Groups are written in their old form.
     pub(crate) static UNPADDED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Whether groups are written as they once were: never, but for tests of the pools that hold such.
+/// Returns whether groups are written in their old form: only in tests of pools that contain such.
 fn unpadded() -> bool {
     #[cfg(test)]
     return UNPADDED.get();
@@ -172,7 +173,7 @@ fn unpadded() -> bool {
     false
 }
 
-/// The group compressed, if that saves at least an eighth.
+/// Compresses a group, if that saves at least an eighth.
 pub(crate) fn compress(group: &[&Frame], codec: Codec) -> Option<Packed> {
     GROUP.with_borrow_mut(|(plain, bytes)| {
         let plain = match group {
@@ -197,7 +198,7 @@ pub(crate) fn compress(group: &[&Frame], codec: Codec) -> Option<Packed> {
             Codec::Raw | Codec::Alias => return None,
         };
         let unit = PLACE_UNIT_BYTES as usize;
-        // Each block counts one unit at least, or a segment that it is in would pass for empty.
+        // Each block counts at least one unit; otherwise its segment could appear empty.
         let least = if unpadded() { 0 } else { group.len() * unit };
         let stored = (LENGTH_BYTES + length).next_multiple_of(unit).max(least);
         if stored > most {
@@ -230,7 +231,7 @@ mod tests {
         FrameMut::from_bytes(&crate::tests::distinct(8, seed)).freeze()
     }
 
-    /// The same bytes again and again, `period` of them.
+    /// A frame of repetitions of `period` bytes.
     fn repeated(period: usize, seed: u64) -> Frame {
         let part = &noise(seed)[..period];
         let bytes: Vec<u8> = part.iter().copied().cycle().take(FRAME_BYTES).collect();
@@ -290,7 +291,8 @@ mod tests {
     fn noise_looks_random_and_what_compresses_does_not() {
         let random = (0..2_000).filter(|seed| looks_random(&noise(*seed))).count();
         assert_eq!(random, 2_000);
-        // Base64: the least spread of what is worth its while, and only by Zstandard.
+        // Base64: the most even distribution that is still worth compressing, and only by
+        // Zstandard.
         let letters = |seed| {
             let mut frame = FrameMut::from_bytes(&noise(seed)[..]);
             frame.iter_mut().for_each(|byte| *byte = b'0' + *byte % 64);

@@ -1,4 +1,4 @@
-//! The pages of a table that are in memory, and how they are found.
+//! The pages of a table in memory, and their index.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,55 +11,58 @@ use crate::chunks::plans::Mark;
 use crate::chunks::shards::{SHARDS, Shards, Sweepable};
 use crate::sync::RwLock;
 
-/// Neighbouring pages that are found together and share a lock: 2048 rows. Enough to make a run of
-/// them cheap; not so many that the group of a page which is alone there takes as much as the page.
+/// How many consecutive pages form a group, with one index entry and one lock: 2048 rows. Enough to
+/// make a run of them cheap; not so many that the group of a single page takes as much memory as
+/// the page.
 const PAGES_TOGETHER: usize = 16;
-/// Memory that a group takes beside its pages: itself, and its entry in the index.
+/// The memory of a group in addition to its pages: itself, and its index entry.
 pub(crate) const GROUP_COST_BYTES: u64 = size_of::<Group>() as u64 + 64;
 
-/// Hashes ids, which no stranger chooses: speed counts, and the same run must give the same order.
+/// Hashes ids, which no adversary chooses: it must be fast, and the same run must give the same
+/// order.
 pub(crate) type FastState = foldhash::fast::FixedState;
 
-/// A page by its level (0: rows) and its position in the level.
+/// A page, by its level (0: rows) and its position in the level.
 pub(crate) type PageKey = (u8, u64);
 
-/// The directory above a page.
+/// Returns the directory above a page.
 pub(crate) fn parent_of((level, number): PageKey) -> PageKey {
     (level + 1, number / REFS_PER_DIRECTORY)
 }
 
-/// The page that a directory names at `index`.
+/// Returns the page at `index` of a directory.
 pub(crate) fn child_of((level, number): PageKey, index: u64) -> PageKey {
     (level - 1, number * REFS_PER_DIRECTORY + index)
 }
 
-/// The lock over a page.
+/// Returns the shard of a page.
 pub(crate) fn shard_of(key: PageKey) -> usize {
     ((key.1 / PAGES_TOGETHER as u64) as usize ^ (usize::from(key.0) * 7)) % SHARDS
 }
 
-/// A page, and what is known of it.
+/// A page and its state.
 pub(crate) struct Slot {
     pub(crate) page: Page,
-    /// Where it is on the medium; nowhere if it never was.
+    /// Its reference on the medium; none if it was never written.
     pub(crate) stored: PageRef,
     pub(crate) dirty: bool,
-    /// Whether somebody has looked at it since the hand went by.
+    /// Whether it was used since the hand passed.
     used: AtomicBool,
-    /// The last capture that has taken it: it stays here until that is written.
+    /// The last capture that has taken it: it stays in memory until that is written.
     pub(crate) capture: u32,
     pub(super) plan: Mark,
 }
 
 impl Slot {
-    /// Somebody looks at it.
+    /// Marks it as used.
     pub(crate) fn touch(&self) {
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether it may leave now; it may the next time, if nobody looks at it until then.
+    /// Returns whether it may be evicted now; if not because it was used, it may the next time,
+    /// unless it is used again.
     fn may_leave(&mut self, kept: Kept) -> bool {
         !std::mem::take(self.used.get_mut())
             && !self.dirty
@@ -70,9 +73,9 @@ impl Slot {
 
 /// The content of a page.
 pub(crate) enum Page {
-    /// The table's own.
+    /// Only in the table.
     Own(FrameMut),
-    /// A checkpoint has it too, or had.
+    /// Also referenced by a checkpoint, now or before.
     Shared(Frame),
 }
 
@@ -94,7 +97,7 @@ impl Page {
         }
     }
 
-    /// For a checkpoint, too.
+    /// Shares it with a checkpoint.
     pub(crate) fn share(&mut self) -> Frame {
         let frame = match std::mem::replace(self, Self::Shared(Frame::zeros())) {
             Self::Own(frame) => frame.freeze(),
@@ -105,38 +108,38 @@ impl Page {
     }
 }
 
-/// Neighbouring pages.
+/// Consecutive pages.
 pub(crate) struct Group {
     key: PageKey,
     pub(super) slots: [Option<Slot>; PAGES_TOGETHER],
     count: usize,
 }
 
-/// Groups under one lock. A group may leave, and another take its place, whenever the lock is not
-/// held: who remembers a place asks [`Shard::is_at`] before it is used.
+/// Groups under one lock. While the lock is not held, a group may be evicted and replaced by
+/// another: who remembers its index calls [`Shard::is_at`] first.
 #[derive(Default)]
 pub(crate) struct Shard {
     index: HashMap<PageKey, u32, FastState>,
-    // Boxed, so that the list stays small and what has left gives its memory back.
+    // Boxed, so that the list stays small and evicted groups return their memory.
     #[allow(clippy::vec_box)]
     groups: Vec<Box<Group>>,
-    /// The group that the hand is at.
+    /// The group at the hand.
     hand: usize,
-    /// Goes up whenever a page of the shard gets another version on the medium: what was read
-    /// there under an earlier number may be an old one.
+    /// Increases whenever a page of the shard gets another version on the medium: what was read at
+    /// an earlier number may be outdated.
     pub(crate) generation: u64,
     hits: Tally,
     pages: u64,
 }
 
-/// The group of a page, and its place in there.
+/// Returns the group of a page, and its index in it.
 pub(crate) fn group_of((level, page): PageKey) -> (PageKey, usize) {
     let together = PAGES_TOGETHER as u64;
     ((level, page / together), (page % together) as usize)
 }
 
 impl Shard {
-    /// A page, to be looked at.
+    /// Returns a page.
     pub(crate) fn get(&self, key: PageKey) -> Option<&Slot> {
         let (group, at) = group_of(key);
         let slot = self.groups[*self.index.get(&group)? as usize].slots[at].as_ref()?;
@@ -145,7 +148,7 @@ impl Shard {
         Some(slot)
     }
 
-    /// A page, to be changed.
+    /// Returns a page, to be changed.
     pub(crate) fn get_mut(&mut self, key: PageKey) -> Option<&mut Slot> {
         let (group, at) = group_of(key);
         let slot = self.groups[*self.index.get(&group)? as usize].slots[at].as_mut()?;
@@ -153,22 +156,22 @@ impl Shard {
         Some(slot)
     }
 
-    /// The place of a group.
+    /// Returns the index of a group.
     pub(crate) fn place_of(&self, group: PageKey) -> Option<u32> {
         self.index.get(&group).copied()
     }
 
-    /// Whether a group is at a place.
+    /// Returns whether a group is at an index.
     pub(crate) fn is_at(&self, group: PageKey, place: u32) -> bool {
         self.groups.get(place as usize).is_some_and(|there| there.key == group)
     }
 
-    /// The group at a place.
+    /// Returns the group at an index.
     pub(crate) fn group(&mut self, place: u32) -> &mut Group {
         &mut self.groups[place as usize]
     }
 
-    /// Puts a page in that is not there, and returns how much memory that takes.
+    /// Adds a page that is not in memory; returns how much memory that takes.
     pub(crate) fn add(&mut self, key: PageKey, page: Page, stored: PageRef, dirty: bool) -> u64 {
         let (group_key, at) = group_of(key);
         let next = self.groups.len() as u32;
@@ -191,7 +194,7 @@ impl Shard {
 }
 
 impl Sweepable for Shard {
-    /// By one group.
+    /// Moves by one group.
     fn sweep(&mut self, kept: Kept) -> Swept {
         let mut swept = Swept::default();
         if self.groups.is_empty() {
@@ -229,7 +232,7 @@ impl Sweepable for Shard {
 }
 
 impl Shards<Shard> {
-    /// The shard of a page.
+    /// Returns the shard of a page.
     pub(crate) fn of(&self, key: PageKey) -> &RwLock<Shard> {
         self.at(shard_of(key))
     }

@@ -1,20 +1,19 @@
-//! What a planned change has looked at stays in memory until it is applied.
+//! Keeping the metadata with which a change was planned in memory until it is applied.
 //!
-//! An entry is applied when its record is durable, under the writer's lock: it must find there what
-//! it was planned with, and not wait for the device. Counting who needs each page would cost each
-//! change a write to each page. Instead plans have *numbers*, as epochs in epoch-based reclamation:
-//! whoever plans marks what it looks at with the number of the moment ([`Plans::now`]), and what is
-//! marked with the oldest number that is still needed ([`Plans::oldest`]), or a later one, does not
-//! leave memory.
+//! An entry is applied when its record is durable, under the writer's lock: it must find what it
+//! was planned with, without waiting for the device. Reference counts would cost each change a
+//! write to each page. Instead plans have *numbers*, like the epochs in epoch-based reclamation: a
+//! plan marks what it uses with the current number ([`Plans::now`]), and what is marked with the
+//! oldest number that is still needed ([`Plans::oldest`]), or a later one, is not evicted.
 //!
 //! Invariants:
-//! 1. `oldest <= now`, and neither goes down. So what was just marked stays, at least until the
+//! 1. `oldest <= now`, and neither decreases. So what was just marked stays, at least until the
 //!    writer's lock was held.
 //! 2. `oldest` is changed under the writer's lock, and is at most the number of each change that
-//!    joined a record and is not applied, and of each [`Held`]. A change joins with a number that
-//!    is at least `oldest`, or is planned again under that lock.
-//! 3. The number goes up only when memory has not found enough that may leave. So where all
-//!    metadata is in memory nothing is ever planned twice.
+//!    has joined a record and is not applied, and of each [`Held`]. A change joins with a number
+//!    that is at least `oldest`, or is planned again under that lock.
+//! 3. The number increases only when too little can be evicted. So if all metadata fits in memory
+//!    nothing is ever planned twice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,45 +24,45 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// The numbers of plans.
 #[derive(Default)]
 pub(crate) struct Plans {
-    /// 0 while a pool is opened, when nothing is planned.
+    /// 0 while a pool is being opened, when nothing is planned.
     now: AtomicU64,
     oldest: AtomicU64,
-    /// Those of background work, which takes longer than a commit, and how many have each.
+    /// The numbers of background work, which takes longer than a commit, and how many have each.
     held: Mutex<BTreeMap<u64, u32>>,
-    /// Memory is short of what may leave.
+    /// Set when too little can be evicted.
     wanted: AtomicBool,
 }
 
 impl Plans {
-    /// The number of what is planned now; 0: nothing is marked.
+    /// Returns the current number for plans; 0: nothing is marked.
     pub(crate) fn now(&self) -> u64 {
         self.now.load(Ordering::Acquire)
     }
 
-    /// What is marked with this number, or a later one, stays.
+    /// Returns the oldest needed number: what is marked with it, or a later one, stays.
     pub(crate) fn oldest(&self) -> u64 {
         self.oldest.load(Ordering::Acquire)
     }
 
-    /// A pool is open: from here on changes are planned.
+    /// Begins planning, once a pool is open.
     pub(crate) fn begin(&self) {
         self.now.store(1, Ordering::Release);
         self.oldest.store(1, Ordering::Release);
     }
 
-    /// Memory needs more that may leave.
+    /// Requests that more can be evicted.
     pub(crate) fn want(&self) {
         if !self.wanted.load(Ordering::Relaxed) {
             self.wanted.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether [`Plans::turn`] would let more leave.
+    /// Returns whether [`Plans::turn`] would allow more to be evicted.
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed)
     }
 
-    /// Lets go of what is older than the oldest change that is not applied. The caller holds the
+    /// Allows eviction of what is older than the oldest unapplied change. The caller holds the
     /// writer's lock.
     pub(crate) fn turn(&self, unapplied: Option<u64>) {
         let held = self.held.lock();
@@ -76,7 +75,7 @@ impl Plans {
         self.oldest.store(oldest, Ordering::Release);
     }
 
-    /// A number that stays needed while this is held.
+    /// Returns a number that stays needed while it is held.
     pub(crate) fn hold(self: &Arc<Self>) -> Held {
         let mut held = self.held.lock();
         let number = self.now();
@@ -109,12 +108,12 @@ impl Drop for Held {
     }
 }
 
-/// The number of the last plan that has looked at something in memory.
+/// The number of the last plan that has used something.
 #[derive(Debug, Default)]
 pub(crate) struct Mark(AtomicU64);
 
 impl Mark {
-    /// It is looked at by a plan with this number.
+    /// Marks it as used by a plan with this number.
     #[inline]
     pub(crate) fn set(&self, number: u64) {
         if self.0.load(Ordering::Relaxed) < number {
@@ -122,7 +121,7 @@ impl Mark {
         }
     }
 
-    /// Whether no plan needs it that counts.
+    /// Returns whether no plan needs it any more.
     pub(crate) fn is_before(&self, oldest: u64) -> bool {
         let number = self.0.load(Ordering::Acquire);
         number == 0 || number < oldest
@@ -144,7 +143,7 @@ mod tests {
         assert!(!mark.is_before(plans.oldest()));
         plans.turn(None);
         assert_eq!((plans.now(), plans.oldest()), (1, 1), "nobody needs room");
-        // A change that is not applied, then one in the background, keep it.
+        // An unapplied change keeps it, and then one in the background.
         plans.want();
         plans.turn(Some(1));
         assert_eq!((plans.now(), plans.oldest()), (2, 1));

@@ -1,4 +1,4 @@
-//! What was written around chunks that were found lately, for an index that can't name all.
+//! What was written near recent duplicates, for an index that can't hold all fingerprints.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,17 +8,17 @@ use format::page::ROWS_PER_PAGE;
 use crate::StoreError;
 use crate::chunks::index::Index;
 
-/// What was written around chunks that were found lately, for an index that can't name all.
+/// Fingerprints of what was written near recent duplicates.
 pub(crate) struct Recent {
     index: Index,
-    /// The row pages that were brought in last, by their number modulo the length.
+    /// The last loaded row pages, by their number modulo the length.
     pages: Vec<AtomicU64>,
 }
 
-/// Bytes of fingerprints around recent hits: some 200,000.
+/// Memory for fingerprints near recent duplicates, about 200,000 of them.
 const RECENT_BYTES: u64 = 2 << 20;
 const RECENT_PAGES: usize = 1024;
-/// Rows from a page's end on that bring in the next page as well.
+/// Within so many rows of a page's end, the next page is loaded as well.
 const NEXT_PAGE_ROWS: u64 = 32;
 
 impl Recent {
@@ -28,13 +28,12 @@ impl Recent {
         Self { index: Index::new(RECENT_BYTES), pages }
     }
 
-    /// Where fingerprints around those were seen.
+    /// Returns the index of these fingerprints.
     pub(crate) fn index(&self) -> &Index {
         &self.index
     }
 
-    /// A chunk was found: brings in what was written around it.
-    /// `index_page` puts the rows of a page into an index.
+    /// Loads what was written near a duplicate. `index_page` adds the rows of a page to an index.
     pub(crate) fn bring_in(
         &self,
         chunk: ChunkId,
@@ -60,7 +59,7 @@ impl Recent {
             return;
         }
         if index_page(&self.index, page).is_err() {
-            // It was asked for, or can't be read.
+            // It is being read, or can't be read.
             known.store(u64::MAX, Ordering::Relaxed);
         }
     }

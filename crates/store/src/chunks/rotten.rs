@@ -1,4 +1,4 @@
-//! What is asked of a table some of whose pages are damaged on the device.
+//! Tables with pages that are damaged on the device.
 
 use block::{Frame, FrameMut};
 use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE};
@@ -9,10 +9,10 @@ use crate::chunks::pages::PageKey;
 use crate::chunks::table::Table;
 
 impl Table {
-    /// Moves `first` to the next row from which `count` rows can be changed, past pages that can't
-    /// be read. `false`: there is none near.
+    /// Moves `first` to the next row from which `count` rows can be changed, past unreadable pages.
+    /// Returns `false` if there is none near.
     ///
-    /// What is asked for counts as if it could be read.
+    /// Pages that are being asked for count as readable.
     pub(crate) fn find_rows<'a>(
         &self,
         source: impl Into<Source<'a>>,
@@ -27,7 +27,7 @@ impl Table {
                 page += 1;
                 continue;
             };
-            // Behind all that is below what can't be read.
+            // After everything below the unreadable page.
             let below = REFS_PER_DIRECTORY.pow(u32::from(level));
             page = (page / below + 1) * below;
             *first = page * ROWS_PER_PAGE;
@@ -39,7 +39,7 @@ impl Table {
         true
     }
 
-    /// The level of what can't be read on the way to a row page: 0 for the page itself.
+    /// Returns the level of the unreadable page on the path to a row page: 0 for the page itself.
     pub(crate) fn unreadable_level<'a>(
         &self,
         source: impl Into<Source<'a>>,
@@ -58,18 +58,18 @@ impl Table {
         if !is_damaged((0, page)) {
             return None;
         }
-        // All below the topmost one that can't be read can't be, either.
+        // Everything below the topmost unreadable page is unreadable.
         (0..=height).rev().find(is_unreadable)
     }
 
-    /// A page as it is in memory, if it is there.
+    /// Returns a page if it is in memory.
     pub(crate) fn in_memory(&self, key: PageKey) -> Option<Frame> {
         let shard = self.shards.of(key).read();
         shard.get(key).map(|slot| FrameMut::from_bytes(slot.page.bytes()).freeze())
     }
 
-    /// The numbers of the row pages that have changed since the last capture, in order: all that
-    /// are nowhere on the medium yet are among them.
+    /// Returns the numbers of the row pages that have changed since the last capture, in order:
+    /// these include all that are not on the medium yet.
     pub(crate) fn changed_pages(&self) -> Vec<u64> {
         let dirty = self.dirty.lock();
         let mut pages: Vec<u64> =
@@ -79,9 +79,9 @@ impl Table {
         pages
     }
 
-    /// Has the next checkpoint write a page anew that is damaged on the device; `false` if it is
-    /// not in memory, with all above it. Those above may leave again until then: where one of them
-    /// is damaged too, it was asked for first, and stays.
+    /// Has the next checkpoint rewrite a page that is damaged on the device. Returns `false` if the
+    /// page, and all above it, are not in memory. Those above may be evicted before that; if one of
+    /// them is damaged, too, it was requested first, and stays.
     pub(crate) fn write_anew(&self, key: PageKey) -> bool {
         let height = self.root.read().height;
         let above = |level: u8| {

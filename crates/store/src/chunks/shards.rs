@@ -1,20 +1,20 @@
-//! Metadata in memory under several locks, so that readers of different parts do not meet.
+//! Metadata in memory under several locks, so that readers of different parts do not contend.
 
 use crate::chunks::memory::{Counted, Kept, Sweep, Swept};
 use crate::sync::RwLock;
 
-/// How many locks. In models those who read and those who change are to meet.
+/// The number of locks. In models readers and writers must contend.
 pub(crate) const SHARDS: usize = if cfg!(feature = "models") { 4 } else { 64 };
 
 /// What is under one lock.
 pub(crate) trait Sweepable: Default + Send + Sync {
-    /// Moves the hand some slots on, and returns how much has left.
+    /// Moves the hand some slots on, and returns how much was evicted.
     fn sweep(&mut self, kept: Kept) -> Swept;
-    /// Adds what it has to a count.
+    /// Adds its objects to a count.
     fn add_to(&self, counted: &mut Counted);
 }
 
-/// All parts, each under a lock of its own.
+/// All shards, each with its own lock.
 pub(crate) struct Shards<S>(Vec<RwLock<S>>);
 
 impl<S: Sweepable> Shards<S> {
@@ -22,7 +22,7 @@ impl<S: Sweepable> Shards<S> {
         Self((0..SHARDS).map(|_| RwLock::default()).collect())
     }
 
-    /// The part with this number, which is below [`SHARDS`].
+    /// Returns a shard; the number is below [`SHARDS`].
     pub(crate) fn at(&self, shard: usize) -> &RwLock<S> {
         &self.0[shard]
     }

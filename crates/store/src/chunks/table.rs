@@ -1,7 +1,7 @@
-//! A table of 32-byte rows, in pages that are read when they are first wanted.
+//! A table of 32-byte rows, in pages that are read when they are first needed.
 //!
-//! Rows are changed by the writer only; front ends read them at the same time. Pages are frames: a
-//! checkpoint takes them as they are, and the first change meanwhile copies the page.
+//! Only the writer changes rows; front ends read them concurrently. Pages are frames: a checkpoint
+//! takes them as they are, and the first later change copies the page.
 
 use std::sync::Arc;
 
@@ -27,34 +27,34 @@ pub(crate) struct Table {
     pub(crate) memory: Arc<Memory>,
     pub(crate) root: RwLock<TableRoot>,
     pub(crate) dirty: Mutex<Vec<PageKey>>,
-    /// Pages that were found bad in their first copy.
+    /// Pages whose first copy was bad.
     pub(crate) bad_copies: BadCopies<PageKey>,
 }
 
-/// What came of reading a page that was not in memory.
+/// The result of reading a page that was not in memory.
 enum Loaded {
-    /// It is there now, and is what is stored at this place.
+    /// It is in memory now, with this reference on the medium.
     Page(Frame, PageRef),
     /// There is no such page: its rows are free.
     Nothing,
-    /// Somebody else has put it there, or it has got a newer version: look again.
+    /// Another thread has added it, or it has a newer version: look again.
     Again,
 }
 
-/// How many rows a tree of `height` directories above a row page can hold.
+/// Returns how many rows a tree with `height` levels of directories above row pages can hold.
 fn rows_below(height: u8) -> u64 {
     ROWS_PER_PAGE.saturating_mul(REFS_PER_DIRECTORY.saturating_pow(u32::from(height)))
 }
 
 impl Table {
-    /// The table that a superblock names.
+    /// Creates the table that a superblock refers to.
     pub(crate) fn new(root: TableRoot, memory: &Arc<Memory>) -> Self {
         let shards = Arc::new(Shards::new());
         memory.join(shards.clone());
         Self::over(root, memory, shards)
     }
 
-    /// As [`Table::new`], of a table whose pages stay in memory once they are there.
+    /// The same as [`Table::new`], for a table whose pages are never evicted.
     pub(crate) fn resident(root: TableRoot, memory: &Arc<Memory>) -> Self {
         Self::over(root, memory, Arc::new(Shards::new()))
     }
@@ -69,7 +69,7 @@ impl Table {
         }
     }
 
-    /// Reads a row; a row that never was is free (zeros).
+    /// Reads a row; a row that never existed is free (zeros).
     pub(crate) fn get<'a, T>(
         &self,
         source: impl Into<Source<'a>>,
@@ -81,7 +81,7 @@ impl Table {
         self.read_page(source, (0, number / ROWS_PER_PAGE), row)
     }
 
-    /// Calls `read` for each row in use of the page that a row is in: its place there, and it.
+    /// Calls `read` for each used row of a row's page, with its index.
     pub(crate) fn rows_of_page<'a>(
         &self,
         source: impl Into<Source<'a>>,
@@ -106,7 +106,7 @@ impl Table {
         self.change_page(medium, key, |page| change(&mut page[at..at + ROW_BYTES]))
     }
 
-    /// A way to change many rows, in any order.
+    /// Returns a cursor for changing many rows in any order.
     pub(crate) fn cursor<'a>(&'a self, medium: &'a Medium) -> Cursor<'a> {
         Cursor::new(self, medium)
     }
@@ -122,24 +122,24 @@ impl Table {
                 self.mark(slot, key);
                 return Ok(change(slot.page.bytes_mut()));
             }
-            // It may leave again before the lock is taken, but not often: it counts as used.
+            // It may be evicted before the lock is taken, but rarely, because it counts as used.
             self.make(medium, key)?;
         }
     }
 
-    /// Notes that a page is to be written.
+    /// Marks a page as changed.
     pub(crate) fn mark(&self, slot: &mut Slot, key: PageKey) {
         if !slot.dirty {
             slot.dirty = true;
-            // Another change may have been planned with it, that is applied behind a checkpoint.
+            // Another change, which is applied after a checkpoint, may have been planned with it.
             slot.plan.set(self.memory.plans.now());
             self.memory.dirtied(PAGE_COST_BYTES, slot.capture);
             self.dirty.lock().push(key);
         }
     }
 
-    /// Sees to it that a page is in memory, new if there is none. For the writer, who alone makes
-    /// pages. The directories above it follow when it is captured.
+    /// Makes sure that a page is in memory, creating it if it does not exist. Only for the writer,
+    /// which alone creates pages. The directories above it are created when it is captured.
     pub(crate) fn make(&self, medium: &Medium, key: PageKey) -> Result<(), StoreError> {
         self.grow_for(key);
         let seen = self.shards.of(key).read().generation;
@@ -154,7 +154,7 @@ impl Table {
         Ok(())
     }
 
-    /// Puts directories on top until the root is above `key`.
+    /// Adds directories at the top until the root covers `key`.
     pub(crate) fn grow_for(&self, key: PageKey) {
         let last_row = (key.1 + 1).saturating_mul(rows_below(key.0)) - 1;
         let too_low = |root: &TableRoot| {
@@ -176,7 +176,7 @@ impl Table {
         }
     }
 
-    /// Reads a page; one that never was is zeros.
+    /// Reads a page; one that never existed is zeros.
     pub(crate) fn read_page<'a, T>(
         &self,
         source: impl Into<Source<'a>>,
@@ -189,7 +189,7 @@ impl Table {
         })
     }
 
-    /// Looks at a page, and at where it is stored.
+    /// Calls `read` with a page and its reference on the medium.
     pub(crate) fn look<T>(
         &self,
         source: Source<'_>,
@@ -213,20 +213,20 @@ impl Table {
         }
     }
 
-    /// Reads a page from the medium, that was not in memory when its shard had the generation
+    /// Reads a page from the medium that was not in memory when its shard had the generation
     /// `seen`.
     ///
     /// While this thread reads, without a lock, the page may be loaded and changed by the writer,
-    /// captured, written and evicted: then what was read is an old version, or, if the segment of
-    /// that was freed and is in use for something else, no page at all. Both are told by the
-    /// generation: a capture raises it under the shard's lock for each page that gets a new
-    /// version, and no segment is freed whose pages have none. So what is put in, and what is
-    /// answered, was the newest version when the lock was taken for it, and an error counts only
-    /// if the reference that led there still does.
+    /// captured, written and evicted. Then what was read is outdated or, if its segment was freed
+    /// and reused, not a page at all. The generation detects both: a capture increments it under
+    /// the shard's lock for each page that gets a new version, and a segment is freed only after
+    /// all of its pages have one. So what is added to memory and returned was the newest version
+    /// when the lock was taken, and an error counts only if the reference that led there is still
+    /// the newest.
     ///
-    /// That the parent's reference is the newest one needs no such number. From its capture to
-    /// the end of the checkpoint's writes a page is in memory, and its reference is in its parent
-    /// before the writes begin. A page that is not in memory has no capture under way.
+    /// The parent's reference needs no such check. From its capture to the end of the checkpoint's
+    /// writes a page is in memory, and its reference is in its parent before the writes begin. A
+    /// page that is not in memory has no capture in progress.
     fn load(&self, source: Source<'_>, key: PageKey, seen: u64) -> Result<Loaded, StoreError> {
         let stored = self.named(source, key)?;
         if stored.is_none() {
@@ -257,12 +257,12 @@ impl Table {
         Ok(Loaded::Page(page, stored))
     }
 
-    /// Where a page is on the medium, if the directory above it can be read.
+    /// Returns the location of a page on the medium, if the directory above it can be read.
     pub(crate) fn stored_at(&self, medium: &Medium, key: PageKey) -> Option<PageRef> {
         self.named(medium, key).ok()
     }
 
-    /// Where a page is, as the directory above it says.
+    /// Returns the reference to a page in the directory above it.
     pub(crate) fn named<'a>(
         &self,
         source: impl Into<Source<'a>>,
@@ -277,16 +277,16 @@ impl Table {
     }
 }
 
-/// A page that can't be read.
+/// An unreadable page.
 #[derive(Debug)]
 pub(crate) struct LostPage {
     pub(crate) key: PageKey,
-    /// The rows that are in it, or below it.
+    /// The rows in it or below it.
     pub(crate) rows: std::ops::Range<u64>,
     pub(crate) error: StoreError,
 }
 
-/// The rows in a page, or below a directory.
+/// Returns the rows in a page, or below a directory.
 pub(crate) fn rows_of(key: PageKey) -> std::ops::Range<u64> {
     let span = rows_below(key.0);
     key.1.saturating_mul(span)..(key.1 + 1).saturating_mul(span)

@@ -3,28 +3,28 @@
 use format::Superblock;
 use format::page::TableRoot;
 
-/// A table.
+/// A table of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TableName {
-    /// Where chunks are.
+    /// The table of chunks.
     Chunks,
-    /// Where nodes are.
+    /// The table of map nodes.
     Nodes,
-    /// What the volumes are.
+    /// The table of volumes.
     Volumes,
-    /// Where the leaves of the key-value space are.
+    /// The table of the key-value space's leaves.
     Leaves,
-    /// What the segments are.
+    /// The table of segments.
     Segments,
 }
 
 impl TableName {
-    /// All, in their order, which is that of a scrub and of a capture.
+    /// All tables, in the order of a scrub and of a capture.
     pub(crate) const ALL: [Self; 5] =
         [Self::Chunks, Self::Nodes, Self::Volumes, Self::Leaves, Self::Segments];
 
-    /// The roots of all, in this order.
+    /// Returns the roots of all tables, in this order.
     pub(crate) fn roots(superblock: &Superblock) -> [TableRoot; Self::ALL.len()] {
         let Superblock { chunks, nodes, volumes, leaves, segment_table, .. } = *superblock;
         [chunks, nodes, volumes, leaves, segment_table]

@@ -1,5 +1,5 @@
-//! Unpacking groups: blocks that were compressed together ([`pack`](super::pack)), as far as they
-//! are wanted.
+//! Decompressing groups: blocks that were compressed together ([`pack`](super::pack)), as far as
+//! needed.
 
 use std::cell::RefCell;
 
@@ -10,16 +10,16 @@ use lzzzz::lz4;
 thread_local! {
     static UNPACKER: RefCell<Option<zstd::bulk::Decompressor<'static>>> =
         const { RefCell::new(None) };
-    /// What the last [`Unpacked`] of this thread has left: memory of the right size, and in the
-    /// processor's cache.
+    /// The buffers of the thread's last [`Unpacked`]: of the right size, and in the processor's
+    /// cache.
     static SPARE: RefCell<Buffers> = const { RefCell::new(Buffers::NONE) };
 }
 
-/// Unpacks a group that was stored into `plain`, the first `blocks` of it; `false` where the bytes
-/// are no such group.
+/// Decompresses the first `blocks` blocks of a stored group into `plain`; returns `false` if the
+/// bytes are not such a group.
 fn unpack(stored: &[u8], shape: Shape, blocks: usize, plain: &mut Vec<u8>) -> bool {
     let whole_bytes = usize::from(shape.group_blocks) * FRAME_BYTES;
-    // Zstandard unpacks a group in one piece.
+    // Zstandard decompresses a group as a whole.
     let blocks_bytes = match shape.codec {
         Codec::Lz4 => whole_bytes.min(blocks * FRAME_BYTES),
         _ => whole_bytes,
@@ -47,7 +47,7 @@ fn unpack(stored: &[u8], shape: Shape, blocks: usize, plain: &mut Vec<u8>) -> bo
     unpacked == Some(plain.len())
 }
 
-/// A block out of the bytes of its group, or of itself, as they are stored.
+/// Extracts a block from the stored bytes of its group, or of itself.
 pub(crate) fn block_in(stored: &[u8], shape: Shape) -> Option<Frame> {
     if shape.codec == Codec::Raw {
         return (stored.len() == FRAME_BYTES).then(|| FrameMut::from_bytes(stored).freeze());
@@ -59,13 +59,13 @@ pub(crate) fn block_in(stored: &[u8], shape: Shape) -> Option<Frame> {
     Some(FrameMut::from_bytes(block).freeze())
 }
 
-/// The group that was unpacked last, and which it is: its blocks are wanted one after another.
+/// The last decompressed group and its key, because its blocks are needed one after another.
 pub(crate) struct Unpacked<K> {
     held: Option<(K, Shape)>,
     buffers: Buffers,
 }
 
-/// The bytes of a group as they are stored, and unpacked.
+/// The bytes of a group, stored and decompressed.
 #[derive(Debug)]
 struct Buffers {
     stored: Vec<u8>,
@@ -84,7 +84,7 @@ impl<K> Default for Unpacked<K> {
 
 impl<K> Drop for Unpacked<K> {
     fn drop(&mut self) {
-        // None is left at the end of a thread, when there is nobody to leave it to.
+        // Buffers are not kept at the end of a thread.
         let _ = SPARE.try_with(|spare| {
             spare.replace(std::mem::replace(&mut self.buffers, Buffers::NONE));
         });
@@ -92,16 +92,16 @@ impl<K> Drop for Unpacked<K> {
 }
 
 impl<K: PartialEq> Unpacked<K> {
-    /// Whether it is this group, as far as to this block.
+    /// Returns whether it has this group, up to this block.
     pub(crate) fn holds(&self, key: &K, shape: Shape) -> bool {
         let whole = Shape { group_index: 0, ..shape };
         self.held.as_ref().is_some_and(|(held, of)| held == key && *of == whole)
             && self.buffers.plain.len() > usize::from(shape.group_index) * FRAME_BYTES
     }
 
-    /// Unpacks a group out of the blocks that it stands in, from byte `skip` on: as far as to block
-    /// `last` of it at least. If it is damaged, and can't be unpacked as far, only as far as to the
-    /// block that `shape` says.
+    /// Decompresses a group from the blocks that contain it, beginning at byte `skip`: at least up
+    /// to its block `last`. If it is damaged, and can't be decompressed so far, only up to the
+    /// block of `shape`.
     pub(crate) fn unpack(&mut self, key: K, shape: Shape, last: u8, frames: &[Frame], skip: usize) {
         let Buffers { stored, plain } = &mut self.buffers;
         stored_bytes(frames, skip, shape, stored);
@@ -112,7 +112,7 @@ impl<K: PartialEq> Unpacked<K> {
         self.held = is_group.then_some((key, whole));
     }
 
-    /// A block of the group that it holds; `None` where that could not be unpacked.
+    /// Returns a block of the group; `None` if it could not be decompressed.
     pub(crate) fn block(&self, shape: Shape) -> Option<Frame> {
         self.held.as_ref()?;
         let start = usize::from(shape.group_index) * FRAME_BYTES;
@@ -121,8 +121,8 @@ impl<K: PartialEq> Unpacked<K> {
     }
 }
 
-/// The blocks that stored units are in: how many, and how many bytes of the
-/// first come before them.
+/// Returns the blocks that contain stored units: their number, and the bytes before the units in
+/// the first.
 pub(crate) fn covering_blocks(offset_units: u32, stored_units: u16) -> (usize, usize) {
     let start = u64::from(offset_units) * PLACE_UNIT_BYTES;
     let skip = start % BLOCK_BYTES;
@@ -130,7 +130,7 @@ pub(crate) fn covering_blocks(offset_units: u32, stored_units: u16) -> (usize, u
     (bytes.div_ceil(BLOCK_BYTES) as usize, skip as usize)
 }
 
-/// The bytes of a group, out of the blocks that it stands in.
+/// Extracts the bytes of a group from the blocks that contain it.
 fn stored_bytes(frames: &[Frame], skip: usize, shape: Shape, stored: &mut Vec<u8>) {
     stored.clear();
     let mut left = usize::from(shape.stored_units) * PLACE_UNIT_BYTES as usize;
@@ -175,7 +175,7 @@ mod tests {
                     }
                 }
                 let whole = usize::from(blocks);
-                // Whatever was read instead is no group, or one of another content: no panic.
+                // Other bytes are no group, or one with different content, but never cause a panic.
                 for cut in 0..packed.bytes.len() {
                     assert!(
                         cut > packed.bytes.len() - 64

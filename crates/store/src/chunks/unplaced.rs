@@ -1,5 +1,5 @@
-//! The content of chunks that may be nowhere else (`durability = "flush"`): they have no place yet,
-//! or are at places that no flush has covered, which a flush that fails may have emptied.
+//! The content of chunks that may have no durable location (`durability = "flush"`): they have none
+//! yet, or it is not yet covered by a flush, and a failing flush may lose it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,18 +10,18 @@ use format::ChunkId;
 use crate::chunks::pages::FastState;
 use crate::sync::RwLock;
 
-/// See the module.
+/// The chunks; see the module.
 #[derive(Default)]
 pub(crate) struct Unplaced(RwLock<HashMap<ChunkId, Held, FastState>>);
 
 struct Held {
     frame: Frame,
-    /// Records that bring the chunk: one that moves is in the record that it came with, too.
+    /// The number of records with the chunk: one that moves is also in its original record.
     records: u32,
 }
 
 impl Unplaced {
-    /// A record that is not written yet brings a chunk.
+    /// Adds a chunk of a record that is not written yet.
     pub(crate) fn insert(&self, id: ChunkId, frame: &Frame) {
         match self.0.write().entry(id) {
             Entry::Occupied(mut held) => held.get_mut().records += 1,
@@ -29,7 +29,7 @@ impl Unplaced {
         }
     }
 
-    /// What is in a chunk, if it is here.
+    /// Returns the content of a chunk, if it is here.
     pub(crate) fn get(&self, id: ChunkId) -> Option<Frame> {
         self.0.read().get(&id).map(|held| held.frame.clone())
     }
@@ -38,7 +38,7 @@ impl Unplaced {
         self.0.read().contains_key(&id)
     }
 
-    /// A record is durable that brought these.
+    /// Releases the chunks of a record that is durable.
     pub(crate) fn release(&self, ids: impl Iterator<Item = ChunkId>) {
         let mut all = self.0.write();
         for id in ids {
@@ -51,7 +51,7 @@ impl Unplaced {
         }
     }
 
-    /// A chunk was freed that nobody can name any more.
+    /// Drops a freed chunk, to which nothing refers any more.
     pub(crate) fn forget(&self, id: ChunkId) {
         self.0.write().remove(&id);
     }

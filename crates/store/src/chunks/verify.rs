@@ -1,5 +1,5 @@
-//! Whether a chunk on the device is what was written: the one way in which scrub, `check`, reclaim
-//! and the background pass read.
+//! Verifying chunks on the device: scrub, `check`, reclaim and the background pass read only with
+//! this.
 
 use std::io;
 
@@ -12,36 +12,36 @@ use crate::chunks::groups::{GroupReader, Image};
 use crate::chunks::medium::Medium;
 use crate::chunks::unpack::covering_blocks;
 
-/// Blocks of the device that are read together at most: 1 MiB.
+/// The maximum number of blocks that are read together: 1 MiB.
 const RUN_BLOCKS_MAX: u64 = 256;
-/// The most blocks between two chunks that are read with them, for nothing: a device reads 128 KiB
-/// in the time that asking it once more takes.
+/// The maximum gap between two chunks that is read with them: a device reads 128 KiB in the time of
+/// another request.
 const GAP_BLOCKS_MAX: u64 = 32;
 
-/// A chunk that has a place of its own, and its row as it was read.
+/// A chunk with its own location, and its row as read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stored {
     pub(crate) id: ChunkId,
     pub(crate) row: ChunkRow,
 }
 
-/// Why a chunk can't be had from the device.
+/// Why a chunk can't be read from the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Damage {
-    /// The device does not give the bytes.
+    /// The device returns an error.
     Unreadable,
     /// The bytes are not those that were written.
     Changed,
-    /// The row says what can't be: a place between two blocks or outside of the pool.
+    /// The row is impossible: its location is not aligned, or outside of the pool.
     Impossible,
 }
 
-/// Reads a chunk from its place on the device, never from memory, and compares it with its
-/// fingerprint. What is wrong in one of several copies is had from another, and mended. The row
-/// must have a place: an alias has none, and is as good as its original.
+/// Reads a chunk from its location on the device, never from memory, and compares it with its
+/// fingerprint. A wrong copy is repaired from another one. The row must have a location: an alias
+/// has none, and is as good as its original.
 ///
-/// The caller has seen to it that the place is not written again since the row was read: it holds
-/// a reader's token that it took *before* it read the row, or the checkpointer, or the whole pool.
+/// The caller makes sure that the location is not overwritten since the row was read: it has a
+/// reader's token that it took *before* it read the row, or the checkpointer, or the whole pool.
 pub(crate) fn read_chunk(
     medium: &Medium,
     reader: &mut GroupReader,
@@ -59,9 +59,8 @@ pub(crate) fn read_chunk(
     right_copy(medium, &Wanted::of_row(*id, row)).ok_or(damage)
 }
 
-/// As [`read_chunk`] for many, which come in the order of their places: those that stand near each
-/// other are read together, with what is between them. `image`: the segment that they are in, where
-/// it was read as a whole.
+/// The same as [`read_chunk`] for many, in the order of their locations: neighbors are read
+/// together, with the gaps between them. `image`: their segment, if it was read as a whole.
 pub(crate) fn read_chunks(
     medium: &Medium,
     chunks: &[Stored],
@@ -85,8 +84,8 @@ pub(crate) fn read_chunks(
     }
 }
 
-/// As [`read_chunks`], of all copies: tells the chunks that some device has not as they were
-/// written, of those that are in.
+/// The same as [`read_chunks`], for all copies: reports the chunks that are not what was written on
+/// some device that is in.
 pub(crate) fn find_wrong_copies(
     medium: &Medium,
     chunks: &[Stored],
@@ -107,7 +106,7 @@ pub(crate) fn find_wrong_copies(
                 Ok(()) => {}
                 Err(error) if is_of_no_device(&error) => continue,
                 Err(_) => {
-                    // Which of them can't be read is found out one by one.
+                    // Finds out one by one which of them can't be read.
                     together.iter().for_each(&mut *told);
                     continue;
                 }
@@ -125,20 +124,20 @@ pub(crate) fn find_wrong_copies(
     }
 }
 
-/// Whether a copy could not be read because its device is not in.
+/// Returns whether a copy could not be read because its device is not in.
 fn is_of_no_device(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotConnected | io::ErrorKind::NotFound)
 }
 
-/// Chunks whose blocks on the device overlap, or follow each other with little in between.
+/// Chunks whose blocks on the device overlap, or are separated by small gaps.
 struct Run {
     chunks: usize,
-    /// The first block, and how many; none where a row says what can't be.
+    /// The first block, and the number of blocks; none if a row is impossible.
     blocks: Option<(Place, usize)>,
 }
 
 fn run_at_front(medium: &Medium, chunks: &[Stored]) -> Run {
-    // The blocks of its segment that a chunk is in: the first, and the one behind the last.
+    // Returns the blocks of a chunk in its segment, as a half-open range.
     let covered = |row: &ChunkRow| {
         let bytes = u64::from(row.stored_units) * PLACE_UNIT_BYTES;
         let (count, _) = covering_blocks(row.place.offset_units, row.stored_units);
@@ -162,7 +161,7 @@ fn run_at_front(medium: &Medium, chunks: &[Stored]) -> Run {
     Run { chunks: count, blocks: Some((first, blocks_between(first, end) as usize)) }
 }
 
-/// Blocks from one place to another, of the same segment.
+/// Returns the number of blocks from one place to another of the same segment.
 fn blocks_between(first: Place, end: Place) -> u64 {
     u64::from((end.offset_units - first.offset_units) / UNITS_PER_BLOCK)
 }

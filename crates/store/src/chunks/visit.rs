@@ -1,4 +1,4 @@
-//! Walking all of a table: for tools, and for passes in the background.
+//! Walking a whole table: for tools and background passes.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use crate::chunks::pages::{PageKey, child_of, parent_of};
 use crate::chunks::table::{FREE_ROW, LostPage, Table, rows_of};
 
 impl Table {
-    /// Calls `visit_page` for every page that is stored, and `visit_row` for every row that is in
-    /// use. Goes on behind a page that can't be read, and returns what could not.
+    /// Calls `visit_page` for every stored page, and `visit_row` for every used row. Continues
+    /// after pages that can't be read, and returns those.
     pub(crate) fn visit(
         &self,
         medium: &Medium,
@@ -62,10 +62,10 @@ impl Table {
     }
 }
 
-/// What is told of a table while it is walked.
+/// The callbacks of a walk.
 struct Visit<'a> {
-    /// Directories above pages that have changed: those pages are in memory, and the directories
-    /// need not name them before they are captured.
+    /// Directories above changed pages: those pages are in memory, and the directories need not
+    /// refer to them before they are captured.
     above_changed: BTreeSet<PageKey>,
     visit_page: &'a mut dyn FnMut(PageRef),
     visit_row: &'a mut dyn FnMut(u64, &[u8]),
