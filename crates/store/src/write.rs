@@ -3,7 +3,7 @@
 //! 1. The request is planned as an *edit* (`edit`): steps in whole blocks.
 //! 2. Blocks whose current content it needs are read: the edges of a write that is not aligned to 4
 //!    KiB, what COMPARE AND WRITE compares ([`Engine::start_edit`], [`Engine::gathered`]).
-//! 3. Its data is reduced: patterns, duplicates, compression (`dedup`, `pack`).
+//! 3. Its data is reduced: patterns, duplicates, compression (`reduce`, `pack`).
 //! 4. All metadata that it will touch is checked ([`Engine::submit_edit`], `preload`), and stays in
 //!    memory from here on (`plans`).
 //! 5. It joins the open record (`join`), or waits for room.

@@ -1,9 +1,9 @@
-//! What a capture changes beside what has changed already: the directories above changed pages, and
-//! the rows of changed nodes, which get their new places.
+//! What a capture changes in addition to what has changed already: the directories above changed
+//! pages, and the rows of changed nodes, which get their new locations.
 //!
-//! They may have left memory. So they are read before the writer's lock is taken, and stay
-//! (`plans`). What changes in between is little, and looked at once more under the lock; only if
-//! something of that is not in memory it is read in another turn.
+//! They may have been evicted. So they are read before the writer's lock is taken, and stay in
+//! memory (`plans`). Few of them change in between, which are checked again under the lock; another
+//! round of reads follows only if one of those is not in memory.
 
 use std::collections::BTreeSet;
 
@@ -18,13 +18,14 @@ use crate::world::World;
 use crate::world::view::View;
 use crate::writer::Writer;
 
-/// How often it is looked whether all is in memory; then the capture reads what is missing itself.
+/// How often to check that everything is in memory; after that the capture itself reads what is
+/// missing.
 const TURNS_MAX: usize = 16;
 
-/// How many changed pages of each table, and how many changed nodes, were looked at.
+/// How many changed pages of each table, and how many changed nodes, were checked.
 pub(crate) type Seen = [usize; 4];
 
-/// The writer, with all in memory that a capture changes.
+/// Locks the writer, with everything in memory that a capture changes.
 pub(crate) fn lock_for_capture<'a>(
     world: &World,
     writer: &'a Mutex<Writer>,
@@ -45,7 +46,7 @@ pub(crate) fn lock_for_capture<'a>(
     (plan, writer.lock())
 }
 
-/// Looks at what is above changes that were not `seen`. Which were seen then.
+/// Loads what is above changes that were not `seen`; returns what was seen then.
 pub(crate) fn look_above_changed(view: View<'_>, seen: Seen) -> Seen {
     let tables = [&view.chunks, &view.nodes.table, &view.volume_table];
     let mut now = seen;

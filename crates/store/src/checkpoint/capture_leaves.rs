@@ -1,5 +1,5 @@
-//! How a checkpoint captures the leaves that have changed: each gets its next place, and its row
-//! says so. The rows are captured as those of any table, behind this.
+//! Capturing changed leaves: each gets its next location, which is recorded in its row. The rows
+//! are captured afterwards, like those of any table.
 
 use std::ops::Bound;
 
@@ -15,20 +15,20 @@ use crate::key_space::leaves::{Pairs, Piece};
 use crate::space::segments::Segments;
 use crate::world::World;
 
-/// A leaf that was captured, and what it was before.
+/// A captured leaf, and its previous row.
 pub(crate) struct CapturedLeaf {
     number: u64,
-    /// Where it goes; nowhere if it is let go.
+    /// Its new location; none if it is removed.
     pieces: Vec<Piece>,
     before: (LeafRow, Vec<Piece>),
 }
 
 impl KeySpace {
-    /// Captures what has changed, and returns the numbers of leaves that are let go. The caller
-    /// holds the writer's lock.
+    /// Captures what has changed, and returns the numbers of removed leaves. The caller holds the
+    /// writer's lock.
     ///
     /// # Errors
-    /// If memory and medium differ by now.
+    /// If memory and medium differ now.
     pub(crate) fn capture(
         &mut self,
         world: &World,
@@ -61,10 +61,10 @@ impl KeySpace {
 }
 
 impl CapturedLeaf {
-    /// It is where it was before, and has changed.
+    /// Undoes the capture: the leaf is at its previous location, and marked as changed.
     ///
     /// # Errors
-    /// If memory and medium differ by now.
+    /// If memory and medium differ now.
     pub(crate) fn give_back(
         self,
         world: &World,
@@ -90,7 +90,8 @@ fn release(placer: &mut Placer<'_>, pieces: &[Piece]) -> Result<(), StoreError> 
     pieces.iter().try_for_each(|(place, units)| placer.release(*place, *units))
 }
 
-/// Sets the row of a leaf, and returns what it was. The pages of these rows are always in memory.
+/// Sets the row of a leaf, and returns the previous one. The pages of these rows are always in
+/// memory.
 fn set_row(world: &World, number: u64, row: LeafRow) -> Result<LeafRow, StoreError> {
     world.leaves.update(&world.medium, number, |raw: &mut [u8]| {
         let before = LeafRow::decode(&raw[..ROW_BYTES]).unwrap_or_default();

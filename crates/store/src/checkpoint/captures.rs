@@ -1,5 +1,5 @@
-//! How a checkpoint captures the pages of a table, and nodes: each gets its next place, and the
-//! directory above it, or its row, names that.
+//! Capturing table pages and nodes: each gets its next location, which is recorded in the directory
+//! above it, or in its row.
 
 use std::sync::Arc;
 
@@ -18,28 +18,28 @@ use crate::chunks::table::Table;
 use crate::world::World;
 use crate::{NODE_UNITS, StoreError};
 
-/// Nodes that share a block.
+/// The number of nodes in a block.
 const NODES_PER_BLOCK: usize = BLOCK_BYTES as usize / NODE_BYTES;
 
-/// What a checkpoint must write for a page.
+/// The write of a page by a checkpoint.
 pub(crate) struct PageImage {
     pub(super) key: PageKey,
     pub(crate) page: Frame,
     pub(crate) reference: PageRef,
-    /// Where it was before.
+    /// Its previous location.
     pub(super) before: PageRef,
 }
 
-/// Gives places to pages, and takes back those of the pages' earlier versions.
+/// Allocates locations for pages, and releases those of earlier versions.
 pub(crate) trait PagePlacer {
-    /// A place for a page that was at `old` (perhaps nowhere).
+    /// Allocates a location for a page that was at `old` (perhaps nowhere).
     fn place_page(&mut self, old: PageRef) -> Result<Place, StoreError>;
-    /// The page at `old` is not needed any more.
+    /// Releases the page at `old`.
     fn release_page(&mut self, old: PageRef) -> Result<(), StoreError>;
 }
 
 impl Table {
-    /// Gives every changed page its next place, bottom up, and returns what is to be written.
+    /// Gives every changed page its next location, bottom up, and returns what is to be written.
     /// From here on the pages count as stored there. The caller holds the writer's lock.
     pub(crate) fn capture(
         &self,
@@ -54,8 +54,8 @@ impl Table {
         Ok((*self.root.read(), images))
     }
 
-    /// As [`Table::capture`], of the first `count_max` changed pages of rows; the directories above
-    /// them change. Not the root: that is captured last.
+    /// The same as [`Table::capture`], for the first `count_max` changed pages of rows; the
+    /// directories above them become changed. Not for the root, which is captured last.
     pub(crate) fn capture_rows(
         &self,
         medium: &Medium,
@@ -93,7 +93,7 @@ impl Table {
         Ok(())
     }
 
-    /// Places one page; a page of zeros has no place, and leaves like all that nobody wants.
+    /// Places one page; a page of zeros gets no location, and can be evicted like any clean page.
     pub(crate) fn capture_page(
         &self,
         medium: &Medium,
@@ -119,8 +119,8 @@ impl Table {
         Ok(reference)
     }
 
-    /// A page that was captured is where it was before, and has changed. Whether it was as
-    /// it was captured: what has left since was a page of zeros.
+    /// Undoes the capture of a page: it is at its previous location, and marked as changed. Returns
+    /// whether the page is as captured: if it was evicted since, it was a page of zeros.
     pub(crate) fn give_back(
         &self,
         medium: &Medium,
@@ -140,7 +140,7 @@ impl Table {
         Ok(true)
     }
 
-    /// The directory above a page says that it is there.
+    /// Records the location of a page in the directory above it.
     pub(crate) fn name(
         &self,
         medium: &Medium,
@@ -149,7 +149,7 @@ impl Table {
     ) -> Result<(), StoreError> {
         {
             let mut root = self.root.write();
-            // What was the root may have one above it since.
+            // The former root may have another one above it since.
             if key.0 == root.height {
                 root.page = reference;
                 return Ok(());
@@ -161,7 +161,7 @@ impl Table {
     }
 }
 
-/// Places nodes that have changed, two to a block, and notes place and checksum in their rows.
+/// Places changed nodes, two to a block, and records their locations and checksums in their rows.
 pub(crate) fn capture_nodes(
     world: &World,
     placer: &mut Placer<'_>,

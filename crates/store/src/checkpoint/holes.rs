@@ -1,17 +1,17 @@
 //! Holes: blocks of metadata segments that the last checkpoint does not need.
 //!
-//! A checkpoint goes to segments of its own as long as enough are free. Where they are not, it goes
-//! to blocks in which the checkpoint before has nothing: what was there is dead, and neither that
-//! checkpoint nor the log after it names it. So metadata never takes more space than its own size
-//! and that of what has changed, however scattered it is, and compaction (`compact`) needs no free
-//! segment to empty some.
+//! A checkpoint goes to segments of its own as long as enough are free. If not, it goes to blocks
+//! that the previous checkpoint does not use: their content is dead, and neither that checkpoint
+//! nor the log after it refers to it. So metadata never takes more space than its own size and that
+//! of the changes, however scattered it is, and compaction (`compact`) needs no free segment to
+//! empty others.
 //!
-//! Which blocks those are is not known in memory, where what was removed since is forgotten. So the
+//! Memory does not record which blocks those are, because it forgets what was removed since. So the
 //! last checkpoint is read: its directories, the rows of its nodes, and its streams.
 //!
-//! What is below a page that can't be read may be in any segment. The segment table of the same
-//! checkpoint counts what is live in each: a segment of which all that was found has holes, and one
-//! of which something is missing has none. So a bad page costs space at most.
+//! What is below an unreadable page may be in any segment. The segment table of the same checkpoint
+//! counts what is live in each: a segment of which everything was found has holes, and one of which
+//! something is missing has none. So a bad page only costs space.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,14 +32,14 @@ use crate::world::World;
 use crate::writer::Writer;
 use crate::{NODE_UNITS, StoreError};
 
-/// Memory that reading the last checkpoint may take.
+/// The maximum memory for reading the last checkpoint.
 const MEMORY_BYTES: u64 = 16 << 20;
 const PAGE_UNITS: u32 = UNITS_PER_BLOCK;
-/// Segments that a checkpoint leaves free as long as there are holes for it: what reclaim needs to
-/// begin to win some.
+/// How many segments a checkpoint leaves free as long as it can use holes: what reclaim needs to
+/// start.
 pub(crate) const KEPT_SEGMENTS: u32 = 3;
 
-/// Blocks that may be written over: runs of them, the last first.
+/// Blocks that may be overwritten: runs of them, the last first.
 #[derive(Debug, Default)]
 pub(crate) struct Holes {
     runs: Vec<Run>,
@@ -54,9 +54,10 @@ struct Run {
 }
 
 impl Holes {
-    /// Those of the last checkpoint, but for segments that are to be emptied; none while somebody
-    /// reads an earlier one, whose metadata is to stay, nor where the checkpoint can't be read. The
-    /// caller has the checkpointer, so no other checkpoint follows meanwhile.
+    /// Finds the holes of the last checkpoint, except in segments that are to be emptied; none
+    /// while there is a reader of an earlier checkpoint, whose metadata must stay, or if the
+    /// checkpoint can't be read. The caller has the checkpointer, so there is no other checkpoint
+    /// meanwhile.
     pub(crate) fn find(
         world: &World,
         checkpointer: &Checkpointer,
@@ -65,7 +66,7 @@ impl Holes {
         if checkpointer.is_earlier_image_read() {
             return Self::default();
         }
-        // Nothing was changed: without holes it may still fit, or fit later.
+        // Nothing was changed: it may still fit without holes, or fit later.
         Self::of_last(world, checkpointer, emptied).unwrap_or_default()
     }
 
@@ -111,12 +112,12 @@ impl Holes {
         Ok(used.holes((open.metadata_segment, open.metadata_block)))
     }
 
-    /// How many blocks there are.
+    /// Returns the number of blocks.
     pub(crate) fn blocks(&self) -> u64 {
         self.blocks
     }
 
-    /// The first of `blocks` blocks in a row.
+    /// Takes `blocks` contiguous blocks; returns the first.
     pub(crate) fn take(&mut self, blocks: u32) -> Option<Place> {
         let at = self.runs.iter().rposition(|run| run.count >= blocks)?;
         let run = &mut self.runs[at];
@@ -131,8 +132,8 @@ impl Holes {
     }
 }
 
-/// Whether what has changed fits the segments that are free and what is left of the one where the
-/// last checkpoint has ended, or those and the holes.
+/// Checks that what has changed fits the free segments and the rest of the one where the last
+/// checkpoint has ended, or those and the holes.
 pub(crate) fn make_sure_it_fits(
     world: &World,
     writer: &mut Writer,
@@ -147,7 +148,7 @@ pub(crate) fn make_sure_it_fits(
     if holes.is_none() && leaves_some(claim.segments) {
         return Ok(None);
     }
-    // One stays for the log, which goes on while the checkpoint is written.
+    // One stays for the log, which continues while the checkpoint is written.
     let openings_max = free.saturating_sub(1);
     let per_segment = u64::from(writer.next_checkpoint.segment_blocks());
     let in_holes = holes.as_ref().map_or(0, Holes::blocks);
@@ -163,18 +164,18 @@ pub(crate) fn make_sure_it_fits(
     }
 }
 
-/// What is in use of a segment of metadata, as far as it was found.
+/// The used blocks of a metadata segment, as far as they were found.
 struct Marked {
-    /// With which of the segment's addresses metadata begins.
+    /// The first address of the segment that is metadata.
     first_block: u32,
-    /// How many of its blocks a checkpoint can fill: copies of these are behind them.
+    /// How many of its blocks a checkpoint can fill: their copies are after them.
     usable: usize,
     blocks: Vec<bool>,
     /// What is live there and was not found.
     missing_units: u64,
 }
 
-/// Which blocks of the segments of metadata are in use.
+/// The used blocks of metadata segments.
 struct Used {
     segments: BTreeMap<u32, Marked>,
 }
@@ -191,7 +192,7 @@ impl Used {
         *missing_units = missing_units.saturating_sub(u64::from(units));
     }
 
-    /// Whether all could be read.
+    /// Marks everything that tables use; returns whether all of it could be read.
     fn mark_tables(&mut self, image: &World) -> bool {
         let mut is_whole = true;
         for name in TableName::ALL {
@@ -205,8 +206,8 @@ impl Used {
         is_whole
     }
 
-    /// What a page refers to, as far as that can be read; whether all can. Pages of rows that refer
-    /// to nothing are not read.
+    /// Marks what is below a page, as far as it can be read; returns whether all could. Pages of
+    /// rows without references are not read.
     fn mark_below(&mut self, image: &World, table: &Table, key: PageKey, has_places: bool) -> bool {
         if key.0 == 0 {
             let mut mark = |raw: &[u8]| {
@@ -234,9 +235,9 @@ impl Used {
         is_whole
     }
 
-    /// What is left of the usable blocks of each segment, but for the end of the one in which
-    /// checkpoints go on. Where metadata stands twice, nothing may be in either place: in a
-    /// pool that was upgraded, segments that are not emptied yet have something in both halves.
+    /// Returns the unused blocks of each segment, except at the end of the one in which checkpoints
+    /// continue. If metadata has two copies, both locations must be unused: in an upgraded pool,
+    /// segments that are not emptied yet have something in both halves.
     fn holes(&self, (open, end): (u32, u32)) -> Holes {
         let mut holes = Holes::default();
         for (segment, Marked { first_block, usable, blocks, .. }) in &self.segments {
@@ -284,7 +285,7 @@ mod tests {
         let rest: Vec<Place> = std::iter::from_fn(|| holes.take(1)).collect();
         assert_eq!(rest, [place(5, 1), place(5, 2), place(5, 3), place(3, 0), place(3, 1)]);
         assert_eq!(holes.blocks(), 0);
-        // With second copies a block of the first half is free if that of the second is as well.
+        // With second copies, a block of the first half is free only if that of the second is, too.
         used.segments.values_mut().for_each(|marked| marked.usable = 4);
         let mut holes = used.holes((5, 4));
         used.mark(place(3, 5), 1);

@@ -1,4 +1,4 @@
-//! What a checkpoint writes, as blocks.
+//! The blocks that a checkpoint writes.
 
 use std::io;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use format::map::{NODE_BYTES, Node};
 
 use crate::chunks::medium::Medium;
 
-/// How much is written to the device at once.
+/// The maximum number of blocks in one write.
 const WRITE_BLOCKS_MAX: usize = 256;
 
-/// Something to be written in whole blocks.
+/// An object to be written in whole blocks.
 pub(crate) enum Image {
     Page(Frame),
     Nodes(Vec<Arc<Node>>),
@@ -20,7 +20,7 @@ pub(crate) enum Image {
 }
 
 impl Image {
-    /// How many blocks it takes.
+    /// Returns how many blocks it takes.
     fn blocks(&self) -> u64 {
         match self {
             Image::Page(_) | Image::Nodes(_) => 1,
@@ -46,13 +46,13 @@ impl Image {
     }
 }
 
-/// Bytes of whole blocks that images take, each once.
+/// Returns the bytes of whole blocks of images, each counted once.
 pub(crate) fn images_bytes(images: &[(Place, Image)]) -> u64 {
     images.iter().map(|(_, image)| image.blocks()).sum::<u64>() * BLOCK_BYTES
 }
 
-/// Writes images, those that stand in a row together; how many bytes that were. Tells `written` of
-/// them as it goes on, and `begun` of the segment that each write goes to.
+/// Writes images, contiguous ones together; returns the number of bytes. Calls `written` with their
+/// progress, and `begun` with the segment of each write.
 pub(crate) fn write_images(
     medium: &Medium,
     images: &[(Place, Image)],
@@ -85,8 +85,8 @@ pub(crate) fn write_images(
     Ok(copies * written_blocks * BLOCK_BYTES)
 }
 
-/// Where there are second copies, a batch is in the first half of one segment, and stands in a row
-/// in the second half as well.
+/// If there are second copies, a batch is in the first half of one segment, and contiguous in the
+/// second half as well.
 fn write_batch(medium: &Medium, start: Place, batch: &[Frame]) -> io::Result<()> {
     medium.disk.append(start, batch)?;
     if !medium.version().mirrors_metadata() {

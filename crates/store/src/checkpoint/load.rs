@@ -1,4 +1,4 @@
-//! Reading what a checkpoint holds: the state, without the log behind it.
+//! Reading the content of a checkpoint: the state without the log after it.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ fn damaged(error: FormatError) -> StoreError {
     StoreError::Damaged(error.to_string())
 }
 
-/// What streams hold of what may be in tables as well.
+/// Objects that are in streams or in tables, depending on the pool.
 struct Contents {
     config: Vec<u8>,
     segments: Vec<u8>,
 }
 
-/// What streams hold, and nothing of tables yet.
+/// Loads the streams, but no tables yet.
 fn load_state(
     medium: &Medium,
     superblock: &Superblock,
@@ -80,7 +80,7 @@ fn decode_pending(bytes: &[u8], state: &mut State) -> Result<Vec<Compared>, Form
     Ok(Vec::new())
 }
 
-/// The state as a checkpoint has it, without the log behind it.
+/// Loads the state of a checkpoint, without the log after it.
 pub(crate) fn load_checkpoint(
     medium: Medium,
     budgets: Budgets,
@@ -102,14 +102,14 @@ pub(crate) fn load_checkpoint(
     Ok((world, state))
 }
 
-/// Volumes whose rows can't be read are lost, and the others are there.
+/// Volumes whose rows can't be read are lost, and the others are loaded.
 fn load_volumes(world: &World, state: &mut State) -> Result<(), StoreError> {
     let mut lost = read_volumes(world, state)?;
     if !lost.is_empty() {
-        // What fails once may be the way there, not the page.
+        // A read error that does not repeat is not damage.
         lost = read_volumes(world, state)?;
     }
-    // Ids that were not given yet are nobody's loss.
+    // Ids that were not assigned yet are no loss.
     lost.retain(|page| page.rows.start < state.next_volume);
     let ids =
         lost.iter().map(|page| (page.key, page.rows.start..state.next_volume.min(page.rows.end)));

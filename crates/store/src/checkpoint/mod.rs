@@ -1,28 +1,27 @@
-//! Checkpoints: from time to time the state goes to the medium as a whole, so that recovery has
-//! little to replay and the log's segments become free.
+//! Checkpoints: the whole state is written to the medium from time to time, so that recovery has
+//! little to replay and segments of the log become free.
 //!
-//! 1. Under the writer's lock, *capture*: every changed node and page gets its next place, bottom
-//!    up, so that parents know places and checksums. What is captured is shared, not copied: the
-//!    first change behind the capture copies the page. Most of it is captured before, in slices
-//!    between which writing goes on (`slices`).
+//! 1. Under the writer's lock, *capture*: every changed node and page gets its next location,
+//!    bottom up, so that parents have locations and checksums. What is captured is shared, not
+//!    copied: the first change after the capture copies the page. Most of it is captured before, in
+//!    slices between which writing continues (`slices`).
 //! 2. Without the lock, write all of it into metadata segments, and flush.
 //! 3. Write the superblock over the older of the two copies, and flush. From here on it is the
-//!    truth. Then write it over the other copy as well, and flush: no bit that turns in one of them
-//!    leads back to an earlier state.
+//!    valid one. Then write it over the other copy as well, and flush: then no bit flip in one of
+//!    them leads back to an earlier state.
 //! 4. Free the segments in which nothing was live at the capture.
 //!
-//! Before step 1 it is made sure that all of it fits (`room`): a checkpoint either is written or
-//! has changed nothing. So it is where the device refuses a part of it (`recapture`). Where it
-//! would leave too few segments free, it goes to holes first (`holes`), so that metadata does not
-//! spread where space is short.
+//! Before step 1 it is checked that all of it fits (`room`): a checkpoint either is written or has
+//! changed nothing. The same holds if the device refuses a part of it (`recapture`). If it would
+//! leave too few segments free, it uses holes first (`holes`), so that metadata does not spread
+//! when space is short.
 //!
 //! * `above`, `slices`, `captures`, `capture_leaves`, `segment_table`: capturing,
-//! * `placer`, `holes`: where what is captured goes, `images`: writing it, `recapture`: where the
-//!   device refuses it,
-//! * `load`: reading it back.
+//! * `placer`, `holes`: allocating locations; `images`: writing; `recapture`: refused writes,
+//! * `load`: reading a checkpoint.
 //!
 //! Invariants:
-//! 1. What a checkpoint names is durable before the root names the checkpoint.
+//! 1. What a checkpoint refers to is durable before the root refers to the checkpoint.
 //! 2. What the last checkpoint needs stays where it is until the next one is durable.
 
 pub(crate) mod above;
@@ -55,7 +54,7 @@ use crate::log::tail::Since;
 use crate::world::World;
 use crate::writer::Writer;
 
-/// All that a checkpoint writes, and what it makes free.
+/// What a checkpoint writes and frees.
 pub(crate) struct Capture {
     pub(crate) captured: Captured,
     superblock: Superblock,
@@ -63,22 +62,21 @@ pub(crate) struct Capture {
     before: Before,
     dead: Vec<u32>,
     log_segments: BTreeSet<u32>,
-    /// Leaves that it does not name any more.
+    /// Leaves that were removed.
     gone_leaves: Vec<u64>,
 }
 
-/// A checkpoint that is on the medium, and what it makes free.
+/// A checkpoint on the medium, and what it frees.
 pub(crate) struct Written {
     pub(crate) bytes: u64,
-    /// Whether both superblocks name it.
+    /// Whether both superblocks refer to it.
     pub(crate) in_both: bool,
     pub(crate) dead: Vec<u32>,
     log_segments: BTreeSet<u32>,
     gone_leaves: Vec<u64>,
 }
 
-/// Captures all that has changed, beside what was captured already, or nothing where it does not
-/// fit what is free.
+/// Captures all changes that were not captured yet, or nothing if they do not fit the free space.
 pub(crate) fn capture(
     world: &World,
     writer: &mut Writer,
@@ -146,16 +144,15 @@ pub(crate) fn capture(
     Ok(Capture { captured, superblock, streams, before, dead, log_segments, gone_leaves })
 }
 
-/// The log may have gone on already, behind what is applied: also through segments in which nothing
-/// is live yet.
+/// The log may have continued after what is applied, also through segments without live data.
 fn keep_log(writer: &mut Writer) -> Since {
     let (rows, lsn) = (&writer.state.segments, writer.log.position().lsn);
     writer.log.checkpoint(|segment| rows.row(segment).opened_lsn >= lsn)
 }
 
-/// Writes what was captured, and the superblock that names it. Tells `told` of the bytes as it goes
-/// on. Where a write fails, the checkpoint is given back. Where a flush fails, what was captured is
-/// written again with it.
+/// Writes what was captured, and the superblock that refers to it. Calls `told` with the bytes
+/// written so far. If a write fails, the checkpoint is undone. If a flush fails, what was captured
+/// is written again with it.
 pub(crate) fn write(
     world: &World,
     checkpointer: &mut Checkpointer,
@@ -176,7 +173,7 @@ pub(crate) fn write(
     }
     written?;
     drop(capture.captured);
-    // From here on what was captured can be read again, and so leave memory.
+    // From here on what was captured can be read from the medium, and so evicted.
     world.memory.end_capture();
     let in_both = checkpointer.write_superblock(medium, capture.superblock)?;
     checkpointer.streams = capture.streams;

@@ -1,6 +1,6 @@
-//! Where a checkpoint goes: places in metadata segments, and the streams that are laid out there.
-//! What is placed in the first half of a segment is written to the same place of the second half
-//! too, which is nobody else's ([`format::Geometry::copy_of`]).
+//! Locations for a checkpoint in metadata segments, and the layout of its streams. What is placed
+//! in the first half of a segment is also written to the same location of the second half, which is
+//! reserved for it ([`format::Geometry::copy_of`]).
 
 use block::BLOCK_BYTES;
 use format::page::{PAGE_BYTES, PageRef, STREAM_HEADER_BYTES, StreamRef, encode_stream_piece};
@@ -15,10 +15,10 @@ use crate::space::segments::Segments;
 
 const PAGE_UNITS: u32 = (PAGE_BYTES as u64 / PLACE_UNIT_BYTES) as u32;
 
-/// Hands out places in metadata segments.
+/// Allocates locations in metadata segments.
 pub(crate) struct Placer<'a> {
     pub(super) segments: &'a mut Segments,
-    /// Blocks of a segment that can be filled.
+    /// The usable blocks of a segment.
     pub(super) blocks_per_segment: u32,
     pub(super) medium: &'a Medium,
     pub(super) lsn: u64,
@@ -26,13 +26,13 @@ pub(crate) struct Placer<'a> {
     pub(crate) block: u32,
     /// Segments that were opened for it.
     pub(crate) opened: Vec<u32>,
-    /// Where segments are short: blocks that no checkpoint needs, and how many segments may be
-    /// opened before they are used.
+    /// If segments are short: blocks that no checkpoint needs, and how many segments may be opened
+    /// before these are used.
     pub(super) holes: Option<(Holes, u32)>,
 }
 
 impl Placer<'_> {
-    /// `units` units of 64 bytes in one piece, from the start of a block on.
+    /// Allocates `units` contiguous units of 64 bytes, from the start of a block.
     pub(crate) fn place(&mut self, units: u32) -> Result<Place, StoreError> {
         let units_per_block = format::geometry::UNITS_PER_BLOCK;
         let blocks = units.div_ceil(units_per_block);
@@ -44,7 +44,7 @@ impl Placer<'_> {
                 return Ok(place);
             }
             let opened = self.segments.open(SegmentState::Metadata, self.lsn);
-            // Whether all fits was looked at before the first was placed.
+            // That all of it fits was checked before the first was placed.
             self.segment = opened.ok_or_else(|| {
                 StoreError::Damaged("a checkpoint is larger than what it was counted as".into())
             })?;
@@ -68,7 +68,7 @@ impl Placer<'_> {
         self.segments.sub_live(place, units)
     }
 
-    /// The most bytes of content in a piece of a stream: a hole may be one block.
+    /// Returns the maximum bytes of content of a piece of a stream: a hole may be one block.
     fn piece_bytes_max(&self, medium: &Medium) -> usize {
         match self.holes {
             Some(_) => BLOCK_BYTES as usize - STREAM_HEADER_BYTES,
@@ -88,16 +88,16 @@ impl PagePlacer for Placer<'_> {
     }
 }
 
-/// What counts as live of a piece of a stream.
+/// What of a piece of a stream counts as live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounded {
     /// Its units of 64 bytes.
     ToUnits,
-    /// Its blocks: what is live in a segment says how many of its blocks nothing is in.
+    /// Its blocks: the live bytes of a segment then say how many of its blocks are unused.
     ToBlocks,
 }
 
-/// Places a stream, its last piece first, because each names the one behind it.
+/// Places a stream, its last piece first, because each has the location of the next one.
 pub(crate) fn add_stream(
     medium: &Medium,
     placer: &mut Placer<'_>,
@@ -140,8 +140,8 @@ fn push_piece(
     reference
 }
 
-/// The segment table of a pool that has it in a stream. It describes the segments it is itself
-/// written to: so it is placed first, and encoded when nothing changes any more.
+/// Places the segment table of a pool that has it in a stream. The table describes the segments to
+/// which it is itself written: so it is placed first, and encoded when nothing changes any more.
 pub(crate) fn add_segment_stream(
     medium: &Medium,
     placer: &mut Placer<'_>,
@@ -167,12 +167,13 @@ pub(crate) fn add_segment_stream(
     Ok(next)
 }
 
-/// In the place of a staged run's first chunk: the commands follow. A version that does not know
-/// them refuses it, as no chunk.
+/// Instead of the first chunk of a staged run: commands follow. A version that does not know them
+/// refuses it as an invalid chunk.
 pub(crate) const NO_CHUNK: u64 = u64::MAX;
 
-/// The number of nodes 8, their ids 8 each; then first chunk 8 and count 4 of each staged run.
-/// Then, if there are any, [`NO_CHUNK`] 8, how many COMPARE AND WRITE commands 4, and these.
+/// Encodes: the number of nodes (8 bytes), their ids (8 each); then the first chunk (8) and the
+/// count (4) of each staged run. Then, if there are any, [`NO_CHUNK`] (8), the number of COMPARE
+/// AND WRITE commands (4), and these.
 pub(crate) fn encode_pending(
     pending: &[NodeId],
     staged: &std::collections::BTreeMap<u64, u32>,

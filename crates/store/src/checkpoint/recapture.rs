@@ -1,11 +1,11 @@
-//! A checkpoint of which the device refuses a part is captured anew, and goes elsewhere.
+//! A checkpoint of which the device refuses a part is captured again, for other locations.
 //!
-//! Its pages and nodes have the places of the one that was not written, and each names those below
-//! it. So none can be moved alone: all of it is given back, and is where it was at the checkpoint
-//! before, which recovery would read. What was opened for it is free again, so that the next try
-//! has as much room as this one, but for the segment that has refused: that is nobody's until a
-//! checkpoint was written, or none is tried any more. No write is on its way to any of them: what
-//! is written of a checkpoint is waited for.
+//! Its pages and nodes have their locations in the checkpoint that was not written, and each refers
+//! to those below it. So none can be moved alone: the whole capture is undone, and everything is at
+//! its location of the previous checkpoint, which recovery would read. Segments that were opened
+//! for it are free again, so that the next try has as much room as this one, except the one that
+//! refused: nobody uses it until a checkpoint was written, or none is tried any more. No write to
+//! any of them is in flight, because the writes of a checkpoint are waited for.
 
 use crate::StoreError;
 use crate::checkpoint::Capture;
@@ -17,7 +17,7 @@ use crate::world::World;
 use crate::writer::Writer;
 
 impl World {
-    /// All tables, in the order in which a checkpoint has them.
+    /// Returns all tables, in the order in which a checkpoint has them.
     pub(crate) fn tables(&self) -> [&Table; 5] {
         TableName::ALL.map(|name| self.table(name))
     }
@@ -26,18 +26,18 @@ impl World {
 /// A checkpoint of which the device has refused a part.
 pub(crate) struct Refused {
     pub(super) capture: Capture,
-    /// Where that part should have gone.
+    /// The segment of that part.
     pub(super) segment: u32,
 }
 
-/// What a checkpoint that was captured has changed in the writer, as it was.
+/// The state of the writer before a capture changed it.
 pub(crate) struct Before {
     pub(super) log: Since,
     pub(super) holes_blocks: u64,
 }
 
 impl Before {
-    /// The log has gone on meanwhile.
+    /// The log has continued meanwhile.
     fn restore(self, writer: &mut Writer) {
         writer.log.undo_checkpoint(self.log);
         writer.next_checkpoint.note_holes(self.holes_blocks);
@@ -48,15 +48,15 @@ impl Before {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bad {
     pub(crate) segment: u32,
-    /// Whether it was opened for that checkpoint, and holds nothing.
+    /// Whether it was opened for that checkpoint, and is empty.
     pub(crate) is_retired: bool,
 }
 
 impl Refused {
-    /// Nothing of it was captured.
+    /// Undoes a capture.
     ///
     /// # Errors
-    /// If memory and medium differ by now.
+    /// If memory and medium differ now.
     pub(crate) fn take_back(
         self,
         world: &World,

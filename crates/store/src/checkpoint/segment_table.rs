@@ -1,20 +1,19 @@
-//! The segment table in pages: how a checkpoint captures those that have changed, and how they are
-//! read.
+//! Capturing and reading a segment table in pages.
 //!
-//! The table describes the segments that it is itself written to: a page that gets a place changes
-//! the row of the segment that it goes to, and of the one that it leaves. These rows may be in
-//! further pages. So a capture has two steps, both behind all else that is captured:
+//! The table describes the segments to which it is itself written: a page that gets a location
+//! changes the row of its new segment, and of its old one. These rows may be in further pages. So a
+//! capture has two steps, both after everything else is captured:
 //!
-//! 1. Pages that have changed get places, with all directories above them, until no row changes any
-//!    more in a page that has none. A page gets one place at most, so that ends.
-//! 2. Then no row changes any more: pages get their content, and the directories above their
-//!    places and checksums, bottom up.
+//! 1. Changed pages get locations, with all directories above them, until no more rows change in a
+//!    page without a location. A page gets at most one location, so this terminates.
+//! 2. Then no row changes any more: pages get their content, and the directories above them their
+//!    locations and checksums, bottom up.
 //!
-//! What step 1 reaches has a bound ([`crate::writer::segment_table`]): only rows of segments change
-//! in which there is metadata, or that are opened for some.
+//! Step 1 is bounded ([`crate::writer::segment_table`]): only rows of segments change that have
+//! metadata, or are opened for some.
 //!
-//! Directories stay in memory once they are there, so that a capture reads nothing. Pages of rows
-//! are never in the table's memory: what they say is what [`Segments`] has.
+//! Directories stay in memory once they were read, so that a capture reads nothing. Pages of rows
+//! are never in the table's memory: their content is that of [`Segments`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,10 +33,10 @@ use crate::space::segments::Segments;
 use crate::space::widths::SegmentWidths;
 use crate::world::World;
 
-/// The segment table of a checkpoint. `stream` is the content of its stream.
+/// Loads the segment table of a checkpoint. `stream` is the content of its stream.
 ///
 /// # Errors
-/// If something of it can't be read, or makes no sense.
+/// If a part can't be read, or is invalid.
 pub(crate) fn load(
     world: &World,
     superblock: &Superblock,
@@ -79,7 +78,7 @@ fn read_page(world: &World, segments: &mut Segments, page: u64) -> Result<(), St
     segments.decode_page(medium.widest_geometry(), page, &content[..])
 }
 
-/// Calls `visit` for each page that is stored, with its reference.
+/// Calls `visit` for each stored page, with its reference.
 ///
 /// # Errors
 /// If a directory can't be read.
@@ -105,11 +104,11 @@ pub(crate) fn visit(
     Ok(())
 }
 
-/// Captures what has changed of the table, and returns its root; none where it is a stream. The
-/// caller holds the writer's lock, and has captured all else.
+/// Captures changes of the table, and returns its root; none if it is a stream. The caller holds
+/// the writer's lock, and has captured everything else.
 ///
 /// # Errors
-/// If memory and medium differ by now.
+/// If memory and medium differ now.
 pub(crate) fn capture(
     world: &World,
     placer: &mut Placer<'_>,
@@ -122,7 +121,7 @@ pub(crate) fn capture(
     table.grow_for((0, placer.segments.page_count() - 1));
     let height = table.root.read().height;
     let mut plan = Plan { table, medium, height, next: BTreeMap::new() };
-    // Directories that are to be written anew, or are new.
+    // Directories that are new or must be rewritten.
     let mut keys: BTreeSet<PageKey> = table.dirty.lock().iter().copied().collect();
     loop {
         let changed = placer.segments.take_changed_pages();
@@ -136,7 +135,7 @@ pub(crate) fn capture(
     Ok(*table.root.read())
 }
 
-/// Where pages go.
+/// The new locations of pages.
 struct Plan<'a> {
     table: &'a Table,
     medium: &'a Medium,
@@ -144,19 +143,19 @@ struct Plan<'a> {
     next: BTreeMap<PageKey, Next>,
 }
 
-/// What becomes of a page.
+/// The next state of a page.
 #[derive(Clone, Copy)]
 struct Next {
-    /// Its next place; none if it holds nothing any more.
+    /// Its next location; none if it is empty.
     place: Place,
-    /// Where it was.
+    /// Its previous location.
     before: PageRef,
 }
 
 impl Plan<'_> {
-    /// Pages have changed, and so have the directories above them. Those of rows come first: a row
-    /// that the capture itself changes is in use, so all pages that are not needed any more are
-    /// known when the first directory gets its place.
+    /// Changes pages and the directories above them. Those of rows come first: a row that the
+    /// capture itself changes is in use, so all unneeded pages are known when the first directory
+    /// gets its location.
     fn change(
         &mut self,
         placer: &mut Placer<'_>,
@@ -170,8 +169,8 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// Gives a page its next place, or none if it is not needed any more; `false` if it had its
-    /// place already, and all above it too.
+    /// Gives a page its next location, or none if it is not needed any more; returns `false` if it
+    /// has one already, and all above it, too.
     fn change_page(&mut self, placer: &mut Placer<'_>, key: PageKey) -> Result<bool, StoreError> {
         let known = self.next.get(&key).copied();
         if known.is_some_and(|next| !next.place.is_none()) {
@@ -181,7 +180,7 @@ impl Plan<'_> {
             Some(next) => next.before,
             None => self.table.named(self.medium, key)?,
         };
-        // What was released is nowhere.
+        // What was released has no location.
         let left = if known.is_some() { PageRef::NONE } else { before };
         let place = if self.is_needed(placer.segments, key)? {
             placer.place_page(left)?
@@ -193,7 +192,7 @@ impl Plan<'_> {
         Ok(true)
     }
 
-    /// Whether a page holds anything, or something below it does.
+    /// Returns whether a page, or anything below it, is not empty.
     fn is_needed(&self, segments: &Segments, key: PageKey) -> Result<bool, StoreError> {
         let (level, number) = key;
         if level == 0 {
@@ -212,13 +211,13 @@ impl Plan<'_> {
         })
     }
 
-    /// Gives pages their content, bottom up.
+    /// Encodes the pages, bottom up.
     fn carry_out(&self, segments: &Segments) -> Result<Vec<PageImage>, StoreError> {
         let Self { table, medium, next, .. } = self;
         let mut images = Vec::new();
         for (&key, &Next { place, before }) in next {
             if key.0 > 0 && place.is_none() && !table.is_in_memory(key) {
-                // It never was.
+                // It never existed.
                 continue;
             }
             let reference = match key.0 {
@@ -232,7 +231,7 @@ impl Plan<'_> {
         }
         let marked = std::mem::take(&mut *table.dirty.lock());
         debug_assert!(marked.iter().all(|key| next.contains_key(key)), "{marked:?}");
-        // Those that stand in a row are written together.
+        // Contiguous pages are written together.
         images.sort_unstable_by_key(|image: &PageImage| image.reference.place);
         Ok(images)
     }
@@ -257,10 +256,10 @@ impl Plan<'_> {
     }
 }
 
-/// A page of rows that was captured is where it was before, and has changed.
+/// Undoes the capture of a page of rows: it is at its previous location, and marked as changed.
 ///
 /// # Errors
-/// If memory and medium differ by now.
+/// If memory and medium differ now.
 pub(crate) fn give_back_rows(
     world: &World,
     segments: &mut Segments,
@@ -271,7 +270,7 @@ pub(crate) fn give_back_rows(
     world.segment_table.name(&world.medium, (0, page), before)
 }
 
-/// A place that was handed out already.
+/// A location that was allocated before.
 struct At(Place);
 
 impl PagePlacer for At {

@@ -1,17 +1,17 @@
-//! Most of a checkpoint is captured in slices, while writing goes on between them.
+//! Capturing most of a checkpoint in slices, between which writing continues.
 //!
-//! A capture places what has changed and takes its checksums under the writer's lock: a third of a
-//! second where a gigabyte of metadata may be changed. But a node or a page of rows that has its
-//! next place is nothing that anybody must not change: whoever does has it captured once more, and
-//! its first place is released. So these are captured beforehand, some at a time, as long as there
-//! are many; what is left for the capture itself is what has changed meanwhile, the directories,
-//! and the streams.
+//! A capture places changed metadata and computes its checksums under the writer's lock: that takes
+//! a third of a second if a gigabyte of metadata has changed. But nodes or pages of rows with their
+//! next location may still change: they are then captured again, and their first location is
+//! released. So they are captured beforehand, some at a time, as long as there are many; the
+//! capture itself has only what has changed since, the directories, and the streams.
 //!
-//! That is no other state than the one behind a capture: what was captured stays in memory, since
-//! its places hold nothing yet; what the last checkpoint needs is freed by none before the next
-//! superblock is written. If the capture itself finds no room, all of it is given back.
+//! The state in between is the same as after a capture: what was captured stays in memory, because
+//! its locations are not written yet, and nothing that the last checkpoint needs is freed before
+//! the next superblock is written. If the capture itself finds no room, all of it is undone.
 //!
-//! A pool in which free segments are few is captured at once: what changes twice takes two places.
+//! A pool with few free segments is captured at once, because what changes twice takes two
+//! locations.
 
 use format::geometry::UNITS_PER_BLOCK;
 use format::page::PageRef;
@@ -34,7 +34,7 @@ use crate::world::view::View;
 use crate::writer::Writer;
 use crate::{NODE_UNITS, StoreError};
 
-/// How often what has changed is gone through, at most: each time less has changed meanwhile.
+/// The maximum number of passes over changed metadata: each finds less.
 const PASSES_MAX: usize = 3;
 
 /// What a checkpoint has captured.
@@ -42,23 +42,24 @@ const PASSES_MAX: usize = 3;
 pub(crate) struct Captured {
     /// What is to be written.
     pub(crate) images: Vec<(Place, Image)>,
-    /// What the images are of, and where that was before.
+    /// What the images contain, and its previous locations.
     steps: Vec<Step>,
-    /// Where the last image has ended, if there are any: a segment, and a block of it.
+    /// The end of the last image, if there are any: a segment, and a block of it.
     pub(crate) open: Option<(u32, u32)>,
     /// Segments that were opened for it.
     pub(crate) opened: Vec<u32>,
 }
 
 impl Captured {
-    /// Where the next image goes: a segment, or 0 where one is to be opened, and a block of it.
+    /// Returns the location of the next image: a segment, or 0 if one must be opened, and a block
+    /// of it.
     fn next_place(&self, checkpointer: &Checkpointer) -> (u32, u32) {
         let old = checkpointer.superblock();
         let (segment, block) = self.open.unwrap_or((old.metadata_segment, old.metadata_block));
         (if checkpointer.refused.contains(&segment) { 0 } else { segment }, block)
     }
 
-    /// Hands out the places that follow.
+    /// Returns a placer for the following images.
     pub(crate) fn placer<'a>(
         &self,
         world: &'a World,
@@ -79,17 +80,17 @@ impl Captured {
         }
     }
 
-    /// A node was captured.
+    /// Adds a captured node.
     pub(crate) fn add_node(&mut self, id: NodeId, captured: Place, before: (Place, u64)) {
         self.steps.push(Step::Node { id, captured, before });
     }
 
-    /// A leaf of the key-value space was captured.
+    /// Adds a captured leaf of the key-value space.
     pub(crate) fn add_leaf(&mut self, leaf: CapturedLeaf) {
         self.steps.push(Step::Leaf(leaf));
     }
 
-    /// Pages of a table were captured.
+    /// Adds captured pages of a table.
     pub(crate) fn add_pages(&mut self, table: TableName, pages: Vec<PageImage>) {
         self.steps.extend(pages.iter().map(|image| {
             let PageImage { key, reference: captured, before, .. } = *image;
@@ -99,11 +100,11 @@ impl Captured {
         self.images.extend(images.map(|image| (image.reference.place, Image::Page(image.page))));
     }
 
-    /// Nothing of it was captured: everything is where it was, and what had changed has changed
-    /// still. What was opened is free, but for a segment that has refused a part of it.
+    /// Undoes the capture: everything is at its previous location, and marked as changed if it was.
+    /// Opened segments are free again, except one that has refused a part of it.
     ///
     /// # Errors
-    /// If memory and medium differ by now.
+    /// If memory and medium differ now.
     pub(crate) fn give_back(
         self,
         world: &World,
@@ -115,7 +116,7 @@ impl Captured {
             return Ok(());
         }
         let segments = &mut writer.state.segments;
-        // What was captured twice is where it was before the first time.
+        // What was captured twice returns to its location before the first time.
         for step in self.steps.into_iter().rev() {
             let (new, old, units) = match step {
                 Step::Node { id, captured, before } => {
@@ -152,14 +153,14 @@ impl Captured {
     }
 }
 
-/// What was done to capture something, so that it can be undone.
+/// A step of a capture, which can be undone.
 enum Step {
     Node { id: NodeId, captured: Place, before: (Place, u64) },
     Page { table: TableName, key: PageKey, captured: PageRef, before: PageRef },
     Leaf(CapturedLeaf),
 }
 
-/// What a slice is of.
+/// The kind of a slice's objects.
 #[derive(Clone, Copy)]
 enum Of {
     Nodes,
@@ -169,7 +170,7 @@ enum Of {
 /// Captures most of what has changed, a slice at a time.
 ///
 /// # Errors
-/// If memory and medium differ by now: it has to be given up.
+/// If memory and medium differ now: the store must be given up.
 pub(crate) fn capture_slices(
     world: &World,
     writer: &Mutex<Writer>,
@@ -197,7 +198,7 @@ pub(crate) fn capture_slices(
     Ok(captured)
 }
 
-/// How many slices are worth it.
+/// Returns how many slices are worthwhile.
 fn slices_of(world: &World, of: Of) -> usize {
     let changed = match of {
         Of::Nodes => world.nodes.changed_count() as usize,
@@ -206,7 +207,7 @@ fn slices_of(world: &World, of: Of) -> usize {
     changed / world.medium.tuning.slice_len
 }
 
-/// Captures one slice; `false` if there is no room for that.
+/// Captures one slice; returns `false` if there is no room.
 fn capture_slice(
     (world, writer): (&World, &Mutex<Writer>),
     checkpointer: &Checkpointer,

@@ -1,9 +1,8 @@
-//! Reading on in the log while its records are applied.
+//! Reading the log ahead while its records are applied.
 //!
-//! The log is in few places, one behind the other, and all of it is read. So the next pieces of it
-//! are on their way while those before are looked at. What fails, or was not foreseen, is read
-//! again by who needs it ([`crate::log::log_reader::LogReader`]), who also decides what an error
-//! means.
+//! The log is contiguous in a few segments, and all of it is read. So its next windows are read
+//! while the previous ones are applied. What fails, or was not foreseen, is read again when it is
+//! needed ([`crate::log::log_reader::LogReader`]), and only then does an error count.
 
 use std::collections::VecDeque;
 
@@ -16,34 +15,34 @@ use crate::chunks::reads::Reads;
 
 /// How much of the log is read at once: 1 MiB.
 pub(crate) const WINDOW_BLOCKS: u32 = 256;
-/// How many such windows are on their way, or wait to be looked at.
+/// How many such windows are in flight or waiting for use.
 const WINDOWS_AHEAD: usize = 4;
 
-/// How many blocks a window has that begins at a place: it ends with the first column, in which
-/// records begin.
+/// Returns the number of blocks of a window that begins at a place: it ends with the first column,
+/// in which records begin.
 pub(super) fn window_blocks(medium: &Medium, place: Place) -> usize {
     let left = medium.geometry().rows().saturating_sub(place.offset_units / UNITS_PER_BLOCK);
     left.min(WINDOW_BLOCKS) as usize
 }
 
-/// Windows that are read before they are asked for.
+/// Windows that are read ahead.
 pub(super) struct Ahead {
     reads: Reads,
-    /// Where each begins, how many blocks it has, and the number of its read.
+    /// The begin of each, its number of blocks, and the number of its read.
     windows: VecDeque<(Place, usize, u64)>,
-    /// Memory of windows that were looked at.
+    /// Memory of windows that were used.
     spare: Vec<FrameMut>,
 }
 
 impl Ahead {
-    /// `None` if the medium can't read while somebody does something else. `more` other reads may
-    /// go on beside those of windows.
+    /// `None` if the medium can't read in parallel. `more` is the number of other reads in parallel
+    /// with those of windows.
     pub(super) fn of(medium: &Medium, more: u32) -> Option<Self> {
         let reads = Reads::of(medium, WINDOWS_AHEAD as u32 + more)?;
         Some(Self { reads, windows: VecDeque::new(), spare: Vec::new() })
     }
 
-    /// Reads single blocks side by side, and waits for them: those that could be read.
+    /// Reads single blocks in parallel, and waits for them; returns those that could be read.
     pub(super) fn blocks(&mut self, places: impl Iterator<Item = Place>) -> Vec<Option<FrameMut>> {
         let queue = |place| self.reads.queue(place, vec![FrameMut::stale()]);
         let numbers: Vec<u64> = places.map(queue).collect();
@@ -52,13 +51,13 @@ impl Ahead {
         numbers.into_iter().map(read).collect()
     }
 
-    /// A window was looked at: its memory may be used again.
+    /// Returns the memory of a window for reuse.
     pub(super) fn give_back(&mut self, window: Vec<FrameMut>) {
         self.spare = window;
     }
 
-    /// The window that a block is in, if it is among those that were read ahead, and where it
-    /// begins. Those before it are let go; all of them, if it is in none.
+    /// Returns the window that contains a block, if it was read ahead, and where it begins. Drops
+    /// those before it, or all if none contains it.
     pub(super) fn take(&mut self, place: Place) -> Option<(Place, Vec<FrameMut>)> {
         while let Some((begin, blocks, number)) = self.windows.pop_front() {
             let frames = self.reads.end(number);
@@ -69,7 +68,7 @@ impl Ahead {
         None
     }
 
-    /// Reads on behind a window, and behind the end of its segment in the one that `follows`.
+    /// Reads ahead after a window and, after the end of its segment, in the one that `follows`.
     pub(super) fn read_behind(
         &mut self,
         medium: &Medium,
@@ -81,7 +80,7 @@ impl Ahead {
         while self.windows.len() < WINDOWS_AHEAD {
             let mut begin = last.0.plus_blocks(last.1 as u32);
             if window_blocks(medium, begin) == 0 {
-                // Which one follows that is not known yet.
+                // The next segment is not known yet.
                 let Some(segment) = follows.filter(|_| begin.segment == own) else { break };
                 begin = Place::of_block(segment, 0);
             }

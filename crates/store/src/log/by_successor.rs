@@ -1,4 +1,4 @@
-//! A record whose header is bad, by what the next one has a copy of.
+//! Reading a record with a bad header from the copy in the next record.
 
 use std::ops::Range;
 
@@ -9,15 +9,15 @@ use crate::StoreError;
 use crate::log::log_reader::{LogReader, ReadRecord, entry_blocks};
 
 impl LogReader<'_> {
-    /// The record at a position, if it is the one that must be there and its header is bad: by what
-    /// the next one has a copy of. That follows it, or begins the next segment. Where there are
-    /// several, the one of the latest epoch.
+    /// Returns the record at a position, if it is the one that must be there and its header is bad,
+    /// from the copy in the next record. That follows it, or begins the next segment. If there are
+    /// several, the one of the latest epoch counts.
     ///
-    /// The next one may be at some devices only: of mirrors each is looked at, and of rows in
-    /// stripes all that can be made of them, so that the log has one end, whichever of them are
-    /// there.
+    /// Only some devices may have the next record: each mirror is examined, and for stripes all
+    /// ways of reconstruction, so that the log has one end, whichever devices are present.
     ///
-    /// Not found is the only record of a segment that had to be left for a bad place.
+    /// A record that is alone in a segment which the log left because of a bad location is not
+    /// found.
     pub(crate) fn record_by_copy(
         &mut self,
         at: &LogPosition,
@@ -43,15 +43,15 @@ impl LogReader<'_> {
         Ok(best)
     }
 
-    /// Whether what stands here can be made in this way. With devices missing most ways are none,
-    /// and to try each for each row takes seconds.
+    /// Returns whether the data here can be reconstructed in this way. With devices missing most
+    /// ways are impossible, and trying each for each row takes seconds.
     fn has_way(&mut self, at: &LogPosition) -> bool {
         let last = self.medium.geometry().rows() - 1;
         self.frame(Place::of_block(at.segment, at.block.min(last))).is_ok()
     }
 
-    /// Whether rows in which the next record can begin are stripes of one time: then all that can
-    /// be made of them says the same.
+    /// Returns whether rows in which the next record can begin are stripes written at one time: all
+    /// ways of reconstruction then give the same.
     fn is_one_in_all_ways(&self, at: &LogPosition, names_next: bool) -> bool {
         let medium = self.medium;
         let are_one = |segment, rows: Range<u32>| {
@@ -67,7 +67,7 @@ impl LogReader<'_> {
                 .all(|block| are_one(at.next_segment, header_at(block)))
     }
 
-    /// The same, as the device has it that is read.
+    /// The same, on the device that is being read.
     fn record_by_next(
         &mut self,
         at: &LogPosition,
@@ -79,7 +79,7 @@ impl LogReader<'_> {
         let next = entries.filter(|_| names_next).map(|block| (at.next_segment, block));
         for place in here.chain(next) {
             if place.0 != at.segment && self.copy.is_some() {
-                // The first rows of a record are enough, of each way in which they are made.
+                // The first rows of a record suffice, in each way of reconstruction.
                 self.read_headers_only();
             }
             let found = self.record_before(at.block, at.segment, place)?;

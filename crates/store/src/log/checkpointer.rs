@@ -1,4 +1,4 @@
-//! What outlives a checkpoint for the next one, and the superblocks.
+//! State that is kept from one checkpoint to the next, and the superblocks.
 
 use std::collections::BTreeSet;
 use std::sync::Weak;
@@ -9,17 +9,17 @@ use crate::StoreError;
 use crate::chunks::medium::Medium;
 use crate::space::readers::ReaderToken;
 
-/// What outlives a checkpoint for the next one.
+/// State that is kept from one checkpoint to the next.
 pub(crate) struct Checkpointer {
     superblock: Superblock,
-    /// The pieces of the streams that the superblock names.
+    /// The pieces of the streams that the superblock refers to.
     pub(crate) streams: [Vec<(Place, u32)>; 3],
-    /// How the pool was divided when the superblock was written.
+    /// The division of the pool when the superblock was written.
     stored_geometry: Geometry,
-    /// Who may still read the image of an earlier checkpoint.
+    /// Readers of earlier checkpoints.
     pub(crate) earlier_images: Vec<Weak<ReaderToken>>,
-    /// Segments that have refused a part of a checkpoint since the pool was opened: what is free
-    /// in them is no hole.
+    /// Segments that have refused a part of a checkpoint since the pool was opened: unused blocks
+    /// there are not holes.
     pub(crate) refused: BTreeSet<u32>,
 }
 
@@ -31,7 +31,7 @@ impl Checkpointer {
         Self { superblock, streams, stored_geometry, earlier_images, refused }
     }
 
-    /// The superblock as it is on the medium.
+    /// The superblock on the medium.
     pub(crate) fn stored_superblock(&self) -> Superblock {
         Superblock {
             geometry: self.stored_geometry,
@@ -40,7 +40,7 @@ impl Checkpointer {
         }
     }
 
-    /// Whether somebody reads the image of an earlier checkpoint.
+    /// Returns whether there is a reader of an earlier checkpoint.
     pub(crate) fn is_earlier_image_read(&self) -> bool {
         self.earlier_images.iter().any(|token| token.strong_count() > 0)
     }
@@ -49,18 +49,19 @@ impl Checkpointer {
         &self.superblock
     }
 
-    /// The next checkpoint describes a pool of this capacity.
+    /// Sets the capacity of the pool for the next checkpoint.
     pub(crate) fn grow(&mut self, capacity_bytes: u64, geometry: Geometry) {
         self.superblock.capacity_bytes = capacity_bytes;
         self.superblock.geometry = geometry;
     }
 
     /// Writes a superblock over both copies: first the older one, and when that is durable its
-    /// successor, which says the same, over the other. So one of them is whole at any time, and
-    /// both say the same when this returns; `false` if only one could be written.
+    /// successor, with the same content, over the other. So one of them is valid at any time, and
+    /// both have the same content when this returns; `false` if only one could be written.
     ///
-    /// One that can't be written keeps what it says, which the other has overtaken, or is torn. The
-    /// store goes on with the other, and writes a stand-in for it before it is written over.
+    /// One that can't be written keeps its content, which is older than that of the other, or is
+    /// torn. The store continues with the other, and writes a stand-in for it before it is
+    /// overwritten.
     pub(crate) fn write_superblock(
         &mut self,
         medium: &Medium,
@@ -77,17 +78,17 @@ impl Checkpointer {
         }
     }
 
-    /// The next superblock is of this incarnation.
+    /// Sets the incarnation of the next superblock.
     pub(crate) fn count_incarnation(&mut self, incarnation: u64) {
         self.superblock.incarnation = incarnation;
     }
 
-    /// Writes what the superblocks say once more: an error if the device takes neither.
+    /// Writes the content of the superblocks again; returns an error if the device accepts neither.
     pub(crate) fn rewrite_superblock(&mut self, medium: &Medium) -> Result<(), StoreError> {
         let next = self.superblock.clone();
         let sequence = next.sequence + 1;
         self.write_superblock(medium, Superblock { sequence, ..self.stored_superblock() })?;
-        // What the next checkpoint describes is to come still.
+        // The content of the next checkpoint does not count yet.
         self.grow(next.capacity_bytes, next.geometry);
         Ok(())
     }
@@ -105,7 +106,7 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// A superblock is on the medium.
+    /// Records the superblock on the medium.
     pub(crate) fn wrote(&mut self, superblock: Superblock) {
         self.stored_geometry = superblock.geometry;
         self.superblock = superblock;

@@ -1,23 +1,23 @@
-//! Compressed groups in the columns of a record.
+//! The placement of compressed groups in the columns of a record.
 //!
-//! A read of a group is of one device, so no group is in two columns: one that would be begins the
-//! next. How long a column is depends on how many rows the record has, and that on what the gaps
-//! take. So it is tried, from the fewest rows on that may be enough.
+//! A group is read from one device, so no group is in two columns: one that would be begins the
+//! next. The length of a column depends on the number of rows of the record, and that on the gaps.
+//! So the layout is tried, beginning with the minimum number of rows.
 
 use format::Entry;
 use format::geometry::UNITS_PER_BLOCK;
 use format::record_places::rows_max;
 
-/// Where groups are.
+/// The location of groups.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Laid {
-    /// Where each begins, in units of 64 bytes behind the whole blocks of the payload.
+    /// The offset of each, in units of 64 bytes after the whole blocks of the payload.
     pub(crate) starts: Vec<u32>,
-    /// Blocks that are to follow the last, so that the record has as many rows as was counted with.
+    /// Blocks to append after the last, so that the record has as many rows as were assumed.
     pub(crate) pad_blocks: u32,
 }
 
-/// Lays groups of so many units behind the first units of a record, which are header and whole
+/// Places groups of so many units after the first units of a record, which are header and whole
 /// blocks.
 pub(crate) fn lay(columns: u32, first_units: u32, groups: &[u16]) -> Laid {
     let units: u32 = groups.iter().copied().map(u32::from).sum();
@@ -46,12 +46,12 @@ fn lay_in(rows: u32, columns: u32, first_units: u32, groups: &[u16]) -> Option<L
         at += units;
     }
     let blocks = at.div_ceil(UNITS_PER_BLOCK);
-    // With fewer blocks a reader would count fewer rows.
+    // With fewer blocks a reader would compute fewer rows.
     let pad_blocks = ((rows - 1) * columns + 1).saturating_sub(blocks);
     Some(Laid { starts, pad_blocks })
 }
 
-/// How many units a compressed group has, of the entry that brings one.
+/// Returns the units of the compressed group of an entry.
 pub(crate) fn group_units(entry: &Entry) -> Option<u16> {
     match entry {
         Entry::StoreGroup { stored_units, .. } | Entry::RelocateGroup { stored_units, .. } => {
@@ -61,7 +61,7 @@ pub(crate) fn group_units(entry: &Entry) -> Option<u16> {
     }
 }
 
-/// Where it is.
+/// Returns its location in the entry.
 pub(crate) fn group_start(entry: &mut Entry) -> Option<&mut u32> {
     match entry {
         Entry::StoreGroup { payload_units, .. } | Entry::RelocateGroup { payload_units, .. } => {
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(lay(2, 64, &[192]), Laid { starts: vec![128], pad_blocks: 0 });
         // One that fits beside it stays there.
         assert_eq!(lay(2, 64, &[64, 128]), Laid { starts: vec![0, 64], pad_blocks: 0 });
-        // A group of two blocks behind a header needs two rows in four columns.
+        // A group of two blocks after a header needs two rows in four columns.
         assert_eq!(lay(4, 64, &[100]), Laid { starts: vec![64], pad_blocks: 1 });
     }
 

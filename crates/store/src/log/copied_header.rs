@@ -1,4 +1,4 @@
-//! The header of a record as one of several copies has it.
+//! The header of a record in one of several copies.
 
 use block::{BLOCK_BYTES, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
@@ -7,8 +7,8 @@ use format::{Geometry, Place, RecordHeader, RecordPlaces};
 
 use crate::chunks::medium::Medium;
 
-/// The blocks of the header of any record of this pool that begins at a place, as one copy has
-/// them: header, entries, what is copied behind them, and zeros.
+/// Reads the header blocks of any record of this pool that begins at a place, from one copy:
+/// header, entries, the copy of the previous record, and zeros.
 pub(super) fn header_in_copy(
     medium: &Medium,
     place: Place,
@@ -26,7 +26,7 @@ pub(super) fn header_in_copy(
     let count = u32::from(header.header_blocks);
     let frames = match count {
         1 => first,
-        // From the first block on, as only that says which device is meant.
+        // From the first block on, because only that determines the device.
         _ if count <= places.rows() => read(place, count)?,
         _ => {
             let read = |number| read(places.block(number), 1)?.pop();
@@ -40,8 +40,8 @@ pub(super) fn header_in_copy(
     is_right.then_some((header, bytes))
 }
 
-/// Where the blocks of a record are that seems to begin in a row of a segment; `None` if it would
-/// not end in it.
+/// Returns where the blocks of a record are that seems to begin in a row of a segment; `None` if it
+/// would not end in that segment.
 pub(crate) fn places_of(
     geometry: Geometry,
     (segment, row): (u32, u32),

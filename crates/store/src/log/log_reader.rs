@@ -1,7 +1,7 @@
-//! Reading the log's records where they are said to be, or wherever they are.
+//! Reading the log's records at known positions, or wherever they are.
 //!
-//! A record has a copy of header and entries of the one before it. So one whose header is bad is
-//! found by the record behind it. That is looked for only where a header is bad, or the log ends.
+//! A record has a copy of the header and entries of the previous one. So one with a bad header is
+//! found through the next record. That is looked for only if a header is bad, or the log ends.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::chunks::medium::Medium;
 use crate::log::ahead::{Ahead, WINDOW_BLOCKS, window_blocks};
 use crate::log::copied_header::{header_in_copy, places_of};
 
-/// Places at which the first record of a segment can be.
+/// The number of locations at which the first record of a segment can be.
 const ENTRIES: u32 = 4;
-/// What most records have for header and entries at most.
+/// The size of header and entries of most records, at most.
 const HEADER_WINDOW_BLOCKS: usize = 4;
 
-/// The rows of a segment at which its first record can be, in their order.
+/// Returns the rows of a segment at which its first record can be, in order.
 pub(crate) fn entry_blocks(segment_rows: u32) -> impl Iterator<Item = u32> + Clone {
     (0..ENTRIES).map(move |part| part * (segment_rows / ENTRIES))
 }
@@ -36,8 +36,8 @@ pub(crate) struct ReadRecord {
 }
 
 impl ReadRecord {
-    /// A record whose seal is right, or that of the next one. So these are bytes that we wrote: if
-    /// they make no sense, say so.
+    /// Decodes a record that is validated by its own seal, or by that of the next one. So we have
+    /// written these bytes: if they are invalid, that is an error.
     fn of(header: RecordHeader, own: &[u8]) -> Result<Self, StoreError> {
         let entries =
             header.entries(own).map_err(|error| StoreError::Damaged(error.to_string()))?;
@@ -45,27 +45,29 @@ impl ReadRecord {
     }
 }
 
-/// Reads the log in large pieces.
+/// Reads the log in large windows.
 pub(crate) struct LogReader<'a> {
     pub(super) medium: &'a Medium,
     window: Vec<FrameMut>,
-    /// Where it begins.
+    /// Where the window begins.
     window_place: Place,
-    /// How much is read at once, in blocks.
+    /// The size of windows, in blocks.
     window_blocks: usize,
-    /// What is read before it is asked for, if anything.
+    /// Reads ahead, if enabled.
     ahead: Option<Ahead>,
-    /// The one of several copies that is read; none: whichever is there.
+    /// The copy that is read; `None`: whichever is available.
     pub(super) copy: Option<u32>,
-    /// A segment that the log may go on in, and what stands where its first record can be.
+    /// A segment in which the log may continue, and the content of the locations where its first
+    /// record can be.
     next: Option<(u32, Vec<Entrance>)>,
 }
 
-/// What stands where the first record of a segment can be.
+/// The content of a location where the first record of a segment can be.
 #[derive(Clone, Debug)]
 struct Entrance {
     block: u32,
-    /// The record that seems to begin there, and the seal of the one before: in any copy.
+    /// The LSN of the record that seems to begin there, and the seal of the previous one: in any
+    /// copy.
     follows: Vec<(u64, Seal)>,
     unreadable: bool,
 }
@@ -83,35 +85,35 @@ impl<'a> LogReader<'a> {
         Self { window_blocks: HEADER_WINDOW_BLOCKS, ..Self::new(medium) }
     }
 
-    /// Reads little at once from here on.
+    /// Switches to small reads.
     pub(super) fn read_headers_only(&mut self) {
         self.window_blocks = HEADER_WINDOW_BLOCKS;
     }
 
-    /// One for who follows the log and has to do with each record: the device reads on meanwhile,
-    /// where it can.
+    /// A reader for a caller that processes each record: the device reads ahead, if it can.
     pub(crate) fn reading_ahead(medium: &'a Medium) -> Self {
         Self { ahead: Ahead::of(medium, ENTRIES), ..Self::new(medium) }
     }
 
-    /// What it reads from.
+    /// Returns the medium.
     pub(crate) fn medium(&self) -> &'a Medium {
         self.medium
     }
 
-    /// With what was read of a segment, from its beginning on.
+    /// A reader with data that was read of a segment, from its beginning on.
     pub(crate) fn over(medium: &'a Medium, segment: u32, read: Vec<FrameMut>) -> Self {
         let window_place = Place::of_block(segment, 0);
         Self { window: read, window_place, ..Self::new(medium) }
     }
 
-    /// What was read last: all of a segment, where it was read at once and nothing else since.
+    /// Returns the last window: a whole segment, if it was read at once and nothing else was read
+    /// since.
     pub(crate) fn into_image(self) -> Image {
         let frames = self.window.into_iter().map(FrameMut::freeze).collect();
         Image { place: self.window_place, frames }
     }
 
-    /// The first `count` blocks of a record, as bytes.
+    /// Returns the first `count` blocks of a record, as bytes.
     fn blocks(&mut self, places: RecordPlaces, count: u32) -> Result<Vec<u8>, StoreError> {
         let mut out = Vec::with_capacity(count as usize * FRAME_BYTES);
         for number in 0..count {
@@ -120,7 +122,7 @@ impl<'a> LogReader<'a> {
                 out.extend_from_slice(&self.frame(place)?[..]);
                 continue;
             }
-            // Not for what is in other columns the window is given up.
+            // The window is kept when blocks of other columns are read.
             let mut frame = [FrameMut::stale()];
             self.medium.disk.read_patiently(place, &mut frame)?;
             out.extend_from_slice(&frame[0][..]);
@@ -133,7 +135,7 @@ impl<'a> LogReader<'a> {
         (self.window_place..end).contains(&place)
     }
 
-    /// A block, which is inside of a segment.
+    /// Returns a block within a segment.
     pub(super) fn frame(&mut self, place: Place) -> Result<&FrameMut, StoreError> {
         if !self.is_in_window(place) {
             let mut before = std::mem::take(&mut self.window);
@@ -153,7 +155,7 @@ impl<'a> LogReader<'a> {
         Ok(&self.window[(units / UNITS_PER_BLOCK) as usize])
     }
 
-    /// Reads the blocks from one on.
+    /// Reads a window that begins at a block.
     fn read_window(
         &self,
         place: Place,
@@ -167,7 +169,7 @@ impl<'a> LogReader<'a> {
             None => disk.read(place, &mut window),
         };
         if read.is_err() {
-            // A bad block must not stand for its neighbours.
+            // A bad block must not hide its neighbors.
             window.truncate(1);
             match self.copy {
                 Some(copy) => disk.read_copy(place, copy, &mut window)?,
@@ -177,8 +179,7 @@ impl<'a> LogReader<'a> {
         Ok(window)
     }
 
-    /// Has the device read on behind the window: in its segment, and then in that which the log
-    /// goes on in.
+    /// Starts reading ahead after the window: in its segment, and then in the next one of the log.
     fn read_ahead(&mut self) {
         let Some(ahead) = &mut self.ahead else { return };
         let window = (self.window_place, self.window.len());
@@ -187,7 +188,8 @@ impl<'a> LogReader<'a> {
         ahead.read_behind(self.medium, window, follows);
     }
 
-    /// Looks at the places of a segment's first record, once for as long as the segment is next.
+    /// Examines the locations of a segment's first record, once as long as that segment is the
+    /// next.
     fn entrances(&mut self, segment: u32) -> Vec<Entrance> {
         if let Some((known, entrances)) = &self.next
             && *known == segment
@@ -204,7 +206,7 @@ impl<'a> LogReader<'a> {
         entrances
     }
 
-    /// Looks at a place of a segment's first record, which may have been read already.
+    /// Examines one location of a segment's first record, which may have been read already.
     fn entrance(&self, segment: u32, block: u32, read: Option<FrameMut>) -> Entrance {
         let is_read = read.is_some();
         let mut frames = [read.unwrap_or_else(FrameMut::stale)];
@@ -225,9 +227,8 @@ impl<'a> LogReader<'a> {
         Entrance { block, follows, unreadable }
     }
 
-    /// The places at which the next record can be, in their order: behind the last one, and at the
-    /// beginning of the next segment, as far as something stands there that seems to be it or that
-    /// can't be read.
+    /// Returns the locations at which the next record can be, in order: after the last one, and at
+    /// the beginning of the next segment, if what is there seems to be it or can't be read.
     pub(crate) fn places(&mut self, position: &LogPosition) -> Vec<LogPosition> {
         let mut places = vec![*position];
         let follows = (position.lsn, position.previous);
@@ -241,14 +242,15 @@ impl<'a> LogReader<'a> {
         places
     }
 
-    /// The places at which a record can be whose header is bad: behind the last one, and at the
-    /// beginning of the next segment. What follows a link is in a segment that only the link names.
+    /// Returns the locations at which a record with a bad header can be: after the last one, and at
+    /// the beginning of the next segment. What follows a link is in a segment that only the link
+    /// names.
     pub(crate) fn places_of_copies(position: &LogPosition) -> [LogPosition; 2] {
         [*position, LogPosition { segment: position.next_segment, block: 0, ..*position }]
     }
 
-    /// The record at a position, if it is the one that must be there, and of this epoch or a later
-    /// one: as the device has it that is read first, or else another.
+    /// Returns the record at a position, if it is the one that must be there, and of this epoch or
+    /// a later one: from the device that is read first, or from another.
     pub(crate) fn record(
         &mut self,
         at: &LogPosition,
@@ -271,7 +273,8 @@ impl<'a> LogReader<'a> {
         }
     }
 
-    /// A record that some device has, where the one that is read first has none, or another.
+    /// Returns a record that another device has, if the one that is read first has none, or a
+    /// different one.
     fn record_in_copies(
         &self,
         segment: u32,
@@ -292,8 +295,8 @@ impl<'a> LogReader<'a> {
         }
     }
 
-    /// Any record of this pool that begins at a block, by its header or by what the next one behind
-    /// it has a copy of.
+    /// Returns any record of this pool that begins at a block, from its header or from the copy in
+    /// the next record.
     pub(crate) fn record_or_copy_at(
         &mut self,
         segment: u32,
@@ -314,22 +317,22 @@ impl<'a> LogReader<'a> {
         by_header
     }
 
-    /// Where the record behind one that begins at `block` can be in the same segment.
+    /// Returns where the record after one that begins at `block` can be in the same segment.
     pub(super) fn blocks_behind(&self, segment: u32, block: u32) -> std::ops::Range<u32> {
         let geometry = self.medium.geometry_of(segment);
         let (most, end) = (self.medium.tuning.record_rows_max(geometry), geometry.rows());
         block.saturating_add(1)..end.min(block.saturating_add(most).saturating_add(1))
     }
 
-    /// The record that begins at a block of a segment, as the one at another place has it, if that
-    /// is the next one.
+    /// Returns the record that begins at a block of a segment, from the copy in the one at another
+    /// location, if that is the next one.
     pub(super) fn record_before(
         &mut self,
         block: u32,
         segment: u32,
         next: (u32, u32),
     ) -> Result<Option<ReadRecord>, StoreError> {
-        // What can't be read tells nothing.
+        // What can't be read proves nothing.
         let Ok(Some((header, bytes))) = self.bytes_at(next.0, next.1) else { return Ok(None) };
         let Ok(Some((before, own))) = header.record_before(&bytes) else { return Ok(None) };
         let geometry = self.medium.geometry_of(segment);
@@ -344,7 +347,7 @@ impl<'a> LogReader<'a> {
         ReadRecord::of(before, own).map(Some)
     }
 
-    /// Any record of this pool that begins at a block.
+    /// Returns any record of this pool that begins at a block.
     pub(crate) fn record_at(
         &mut self,
         segment: u32,
@@ -356,8 +359,8 @@ impl<'a> LogReader<'a> {
         }
     }
 
-    /// Header and entries of any record of this pool that begins at a block, with what is copied
-    /// behind them.
+    /// Returns the header and entries of any record of this pool that begins at a block, with the
+    /// copy of the previous record.
     fn bytes_at(
         &mut self,
         segment: u32,

@@ -1,5 +1,5 @@
-//! Records that one device has and another lacks: they were on their way in a crash, or a device
-//! has lost them since.
+//! Repair of records that one device has and another lacks: they were in flight during a crash, or
+//! a device has lost them since.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use crate::chunks::medium::Medium;
 use crate::log::copied_header::header_in_copy;
 use crate::log::replay::Found;
 
-/// Makes all copies of a record alike that was found to be right, durably. What can't be mended has
-/// failed with its device. `before` is what the record has a copy of, if it is known.
+/// Makes all copies of a valid record alike, durably. A copy that can't be repaired has failed with
+/// its device. `before` is the content of its copy of the previous record, if known.
 ///
 /// Nobody writes there meanwhile: the record is durable, or nothing was written since the crash,
-/// and its segment is not used again.
+/// and its segment is not reused.
 pub(crate) fn mend_record(medium: &Medium, record: &Found, before: &[u8]) {
     if medium.disk.copies() <= 1 || !medium.mends.are_allowed() {
         return;
     }
     if medium.geometry().has_stripes() {
-        // All at once: rows on their way have pieces of two times, and one piece that is right now
-        // may be what another can no longer be computed with. A header that nobody has is in the
-        // next record.
+        // All at once: the rows of records in flight may have columns of two different times, and
+        // repairing one may make it impossible to reconstruct another. A header that nobody has is
+        // in the next record.
         let header = right_header(medium, record, before);
         write_anew(medium, record, header.as_deref());
         return;
@@ -39,18 +39,18 @@ pub(crate) fn mend_record(medium: &Medium, record: &Found, before: &[u8]) {
     mend_header_as(medium, record, Some(before));
 }
 
-/// Writes a record once more, with its parity: what was on its way in a crash may have reached some
-/// devices only. Whether it was: of all that it brought some copy is right, and no device has
-/// failed.
+/// Rewrites a record with its parity, because a write in flight during a crash may have reached
+/// only some devices. Returns whether it was rewritten: a valid copy of all of its data exists, and
+/// no device has failed.
 ///
-/// What is written is looked at before: parity of what a device has said for once would make that
-/// the content.
+/// The data is verified before it is written: otherwise parity of what a device has returned once
+/// would make that the content.
 pub(crate) fn encode_anew(medium: &Medium, record: &Found) -> bool {
     let header = right_header(medium, record, &[]);
     header.is_some_and(|header| write_anew(medium, record, Some(&header)))
 }
 
-/// The same, with these blocks of its header, or with what stands there.
+/// The same, with these blocks of its header, or with those on the medium.
 fn write_anew(medium: &Medium, record: &Found, header: Option<&[u8]>) -> bool {
     right_bytes(medium, record, header).is_some_and(|bytes| {
         let frames = frames_of(&bytes);
@@ -62,19 +62,20 @@ fn frames_of(bytes: &[u8]) -> Vec<Frame> {
     bytes.chunks_exact(FRAME_BYTES).map(|block| FrameMut::from_bytes(block).freeze()).collect()
 }
 
-/// What is new of a record that was sealed again.
+/// The new seal of a record that was sealed again.
 pub(crate) struct SealedAgain {
     pub(crate) seal: Seal,
     /// What the next record has a copy of.
     pub(crate) own: Arc<[u8]>,
 }
 
-/// Gives the last record of the log a header of its own, if only the next one has what stood there:
-/// that one was on its way in the crash, is none of the log, and goes. What the record had of the
-/// one before it is left out, so that it has another seal. Nothing was written behind it yet.
+/// Gives the last record of the log a header of its own, if only the next record has a copy of it:
+/// that next one was in flight during the crash, is not part of the log, and is dropped. The
+/// record's copy of the previous one is left out, so that its seal differs. Nothing was written
+/// after it yet.
 ///
 /// # Errors
-/// If it can't be written: what stands there is not known then.
+/// If it can't be written: the content of the location is then unknown.
 pub(crate) fn seal_again(
     medium: &Medium,
     record: &Found,
@@ -91,13 +92,13 @@ pub(crate) fn seal_again(
         true => right_bytes(medium, record, Some(&bytes)),
         false => Some(bytes),
     };
-    // Of one that was flushed something may be lost: what is left of it stays as it is.
+    // A record that was flushed may have lost something: what is left of it stays as it is.
     let Some(all) = all else { return Ok(None) };
     medium.disk.append_as(place_of(record), &frames_of(&all), Persist::Itself)?;
     Ok(Some(SealedAgain { seal, own }))
 }
 
-/// All rows of a record, with brought blocks from copies that are right, and these blocks of its
+/// Returns all rows of a record, with data blocks from valid copies, and these blocks of its
 /// header.
 fn right_bytes(medium: &Medium, record: &Found, header: Option<&[u8]>) -> Option<Vec<u8>> {
     let blocks = record.places.rows() * u32::from(medium.geometry_of(record.at.segment).columns);
@@ -105,7 +106,7 @@ fn right_bytes(medium: &Medium, record: &Found, header: Option<&[u8]>) -> Option
     for number in 0..blocks {
         let mut frame = [FrameMut::stale()];
         let read = medium.disk.read_patiently(record.places.block(number), &mut frame);
-        // It may be had in another way, and if not, nobody needs it.
+        // It may be available in another way, and otherwise nobody needs it.
         bytes.extend_from_slice(if read.is_ok() { &frame[0][..] } else { &[0; FRAME_BYTES] });
     }
     let header = header.unwrap_or_default();
@@ -128,7 +129,8 @@ fn right_bytes(medium: &Medium, record: &Found, header: Option<&[u8]>) -> Option
     Some(bytes)
 }
 
-/// The blocks of a record's header: from any copy that has it, or put together from what is known.
+/// Returns the blocks of a record's header: from any copy that has it, or assembled from what is
+/// known.
 fn right_header(medium: &Medium, record: &Found, before: &[u8]) -> Option<Vec<u8>> {
     let mut copies = (0..medium.disk.copies()).filter_map(|copy| held_header(medium, record, copy));
     copies.next().or_else(|| {
@@ -138,7 +140,7 @@ fn right_header(medium: &Medium, record: &Found, before: &[u8]) -> Option<Vec<u8
     })
 }
 
-/// The blocks of a record's header in one copy, if they are those of this record.
+/// Returns the blocks of a record's header in one copy, if they are those of this record.
 fn held_header(medium: &Medium, record: &Found, copy: u32) -> Option<Vec<u8>> {
     let (header, bytes) = header_in_copy(medium, place_of(record), copy)?;
     (header.seal == record.header.seal).then_some(bytes)
@@ -152,7 +154,7 @@ fn place_of(record: &Found) -> Place {
     Place::of_block(record.at.segment, record.at.block)
 }
 
-/// Whether all copies of a record are the same, to the last bit.
+/// Returns whether all copies of a record are identical.
 fn are_alike(medium: &Medium, record: &Found) -> bool {
     let blocks = record.header.total_blocks() as usize;
     let mut read = (0..medium.disk.copies()).map(|copy| {
@@ -165,13 +167,14 @@ fn are_alike(medium: &Medium, record: &Found) -> bool {
     read.all(|other| other.is_some_and(|other| first.iter().zip(&other).all(is_same)))
 }
 
-/// As [`mend_record`], of its header and its entries: their blocks are of no other record.
+/// The same as [`mend_record`], for its header and entries: their blocks contain no other record.
 pub(crate) fn mend_header(medium: &Medium, record: &Found) -> u64 {
     mend_header_as(medium, record, None)
 }
 
-/// The same of one that may be known by its successor only, which not every device has. `before` is
-/// what the record has a copy of, if the header may be put together from that.
+/// The same, for a record that may be known only through the next one, which not every device has.
+/// `before` is the content of its copy of the previous record, if the header may be assembled from
+/// that.
 fn mend_header_as(medium: &Medium, record: &Found, before: Option<&[u8]>) -> u64 {
     let copies = medium.disk.copies();
     if copies <= 1 {

@@ -1,17 +1,18 @@
-//! The log: its tail and its records on one side, finding and believing them on the other.
+//! The log: its tail and its records; finding and validating records.
 //!
-//! * `tail`: where it ends, and what a recovery of this moment would read,
-//! * `record`: a record before it is written, `in_flight`: one that was sealed, `relocation`:
-//!   chunks that move to another place in it, `packed_blocks`: its compressed groups, `columns`:
-//!   where these are if segments have several,
-//! * `log_reader`, `replay`: finding records, `ahead`: reading on meanwhile, `plausible`: what
-//!   can't be right, `copied_header`, `mend`: those that only some devices have,
-//! * `checkpointer`: the superblocks, and what outlives a checkpoint for the next one,
-//!   `incarnation`: which opening it is.
+//! * `tail`: where it ends, and what a recovery would read now,
+//! * `record`: a record before it is written; `in_flight`: a sealed one; `relocation`: chunks that
+//!   move to another location in the log; `packed_blocks`: its compressed groups; `columns`: their
+//!   location in segments with several columns,
+//! * `log_reader`, `replay`: finding records; `ahead`: reading ahead; `plausible`: detecting
+//!   impossible values; `copied_header`, `mend`: records that only some devices have,
+//! * `checkpointer`: the superblocks, and state from one checkpoint to the next; `incarnation`: the
+//!   number of the opening.
 //!
 //! Invariants:
-//! 1. LSNs are contiguous: a record follows the one before it, in the segment that that one named.
-//! 2. Entries are applied in the order of the log, and each once.
+//! 1. LSNs are contiguous: a record follows the previous one, or is in the segment that that one
+//!    names as the next.
+//! 2. Entries are applied in log order, each once.
 //! 3. No segment that recovery would read is free.
 
 pub(crate) mod ahead;

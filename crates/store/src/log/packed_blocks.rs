@@ -1,8 +1,8 @@
-//! Compressed groups one after the other, in the blocks that they are written in.
+//! Compressed groups one after the other, in the blocks in which they are written.
 
 use block::{FRAME_BYTES, Frame, FrameMut};
 
-/// Bytes that are gathered in blocks.
+/// Bytes collected in blocks.
 #[derive(Debug, Default)]
 pub(crate) struct PackedBlocks {
     frames: Vec<FrameMut>,
@@ -10,12 +10,12 @@ pub(crate) struct PackedBlocks {
 }
 
 impl PackedBlocks {
-    /// How much was gathered.
+    /// Returns the number of collected bytes.
     pub(crate) fn len_bytes(&self) -> usize {
         self.len_bytes
     }
 
-    /// Adds these behind all others.
+    /// Appends bytes.
     pub(crate) fn push(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let at = self.len_bytes % FRAME_BYTES;
@@ -31,8 +31,8 @@ impl PackedBlocks {
         }
     }
 
-    /// Moves what was gathered on, so that each piece begins where it is said to, with zeros
-    /// between them. Pieces are told by where they begin and by how many bytes they have.
+    /// Moves the collected bytes apart, so that each piece begins at its given offset, with zeros
+    /// in between. A piece is given by its offset and its length.
     pub(crate) fn spread(&mut self, pieces: impl Iterator<Item = (usize, usize)>) {
         let (before, mut from) = (std::mem::take(self), 0);
         for (start, len_bytes) in pieces {
@@ -52,7 +52,7 @@ impl PackedBlocks {
         debug_assert_eq!(from, before.len_bytes, "all was moved");
     }
 
-    /// Ends the gathering: the blocks, the last one filled up with zeros.
+    /// Ends collecting: returns the blocks, the last one padded with zeros.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Frame> + '_ {
         let end = self.len_bytes % FRAME_BYTES;
         if let Some(last) = self.frames.last_mut().filter(|_| end > 0) {
@@ -84,7 +84,7 @@ mod tests {
     fn what_is_gathered_is_in_order_and_ends_in_zeros() {
         let bytes: Vec<u8> = (0..10_000_u32).map(|at| (at % 251) as u8 + 1).collect();
         for ends in [&[10_000][..], &[64, 4096, 4160, 9_000, 10_000], &[4096, 8192]] {
-            // Of what was there before nothing is seen.
+            // Previous content of the memory does not show.
             drop(FrameMut::from_bytes(&[0xff; FRAME_BYTES]));
             let (mut packed, mut start) = (PackedBlocks::default(), 0);
             for end in ends {

@@ -1,6 +1,5 @@
-//! What recovery asks of numbers that have a right checksum, before it counts with them, and of
-//! payload. Such bytes are our own; where they make no sense all the same, the pool is damaged, and
-//! nothing panics.
+//! Checks by recovery of numbers with valid checksums, before it uses them, and of payload. We have
+//! written such bytes; if they are invalid nevertheless, the pool is damaged, but nothing panics.
 
 use block::request::limits::VOLUME_BYTES_MAX;
 use block::{BLOCK_BYTES, Frame};
@@ -16,10 +15,10 @@ use crate::chunks::groups::GroupReader;
 use crate::chunks::medium::{Medium, metadata_blocks};
 use crate::space::segments::Segments;
 
-/// Ids have 60 bits in the map. None that was ever given comes near half of that, nor does anything
-/// else that is counted, and so those that are given from here on fit as well.
+/// Ids have 60 bits in the map. No real id, nor anything else that is counted, comes near half of
+/// that, so ids that are assigned from here on fit as well.
 pub(crate) const ID_END: u64 = 1 << 59;
-/// The most blocks that one entry can bring, and so leave staged: a fingerprint takes 16 bytes.
+/// The maximum number of blocks of one entry, and so of a staged run: a fingerprint takes 16 bytes.
 const RUN_BLOCKS_MAX: u64 = (RECORD_ENTRIES_BYTES_MAX / 16) as u64;
 
 fn damaged(what: &str) -> StoreError {
@@ -30,7 +29,7 @@ fn segment_exists(geometry: Geometry, segment: u32) -> bool {
     (1..geometry.segment_count).contains(&segment)
 }
 
-/// A place where the log can go on.
+/// Checks a position where the log can continue.
 fn position(geometry: Geometry, at: &LogPosition) -> bool {
     segment_exists(geometry, at.segment)
         && segment_exists(geometry, at.next_segment)
@@ -38,7 +37,7 @@ fn position(geometry: Geometry, at: &LogPosition) -> bool {
         && (1..ID_END).contains(&at.lsn)
 }
 
-/// The superblock that a pool is opened by.
+/// Checks the superblock with which a pool is opened.
 pub(crate) fn check_superblock(superblock: &Superblock) -> Result<(), StoreError> {
     let geometry = superblock.geometry;
     let counters = [
@@ -60,7 +59,8 @@ pub(crate) fn check_superblock(superblock: &Superblock) -> Result<(), StoreError
     Err(damaged("the superblock names what the pool can't have"))
 }
 
-/// The segment in which the next checkpoint goes on is one of checkpoints; 0 where there is none.
+/// Checks that the segment in which the next checkpoint continues is a metadata segment; 0 if there
+/// is none.
 pub(crate) fn check_metadata_segment(
     superblock: &Superblock,
     segments: &Segments,
@@ -85,8 +85,8 @@ pub(crate) fn check_metadata_segment(
     Ok(())
 }
 
-/// The segments that the log is in, and goes on in, are two of the log, and nothing is live where
-/// it will be written.
+/// Checks that the current and the next segment of the log are log segments, and that nothing is
+/// live where it will be written.
 pub(crate) fn check_log_segments(
     at: &LogPosition,
     segments: &Segments,
@@ -106,7 +106,7 @@ pub(crate) fn check_log_segments(
     Err(damaged("the log would go on over what is live"))
 }
 
-/// A run of staged chunks.
+/// Checks a run of staged chunks.
 pub(crate) fn check_run(first: u64, count: u32) -> Result<(), StoreError> {
     if first < ID_END && u64::from(count) <= RUN_BLOCKS_MAX {
         return Ok(());
@@ -114,7 +114,7 @@ pub(crate) fn check_run(first: u64, count: u32) -> Result<(), StoreError> {
     Err(damaged("an impossible run of chunks"))
 }
 
-/// A record that was found in its place.
+/// Checks a record that was found at its location.
 pub(crate) fn check_record(
     geometry: Geometry,
     header: &RecordHeader,
@@ -160,13 +160,13 @@ fn check_entry(header: &RecordHeader, entry: &Entry) -> Result<(), StoreError> {
     if fits { Ok(()) } else { Err(damaged("a record says what can't be")) }
 }
 
-/// Whether whole blocks from `units` on are inside the record's payload.
+/// Returns whether whole blocks from `units` on are within the record's payload.
 fn blocks_fit(header: &RecordHeader, units: u32, blocks: usize) -> bool {
     let end = u64::from(units) + blocks as u64 * u64::from(UNITS_PER_BLOCK);
     units.is_multiple_of(UNITS_PER_BLOCK) && units_fit(header, end)
 }
 
-/// Whether a group is inside the record's payload.
+/// Returns whether a group is within the record's payload.
 fn group_fits(header: &RecordHeader, units: u32, stored_units: u16) -> bool {
     stored_units > 0 && units_fit(header, u64::from(units) + u64::from(stored_units))
 }
@@ -175,8 +175,7 @@ fn units_fit(header: &RecordHeader, end: u64) -> bool {
     end <= u64::from(header.payload_blocks) * u64::from(UNITS_PER_BLOCK)
 }
 
-/// Whether every block that the record brought is what its fingerprint says, in any
-/// copy.
+/// Returns whether every block of the record matches its fingerprint, in any copy.
 pub(crate) fn payload_is_intact(
     medium: &Medium,
     places: RecordPlaces,

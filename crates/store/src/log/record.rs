@@ -1,4 +1,4 @@
-//! A log record before it is written: its entries, its payload, and who waits for it.
+//! A log record before it is written: its entries, its payload, and the requests that wait for it.
 
 use std::collections::HashMap;
 use std::num::NonZeroU16;
@@ -28,7 +28,7 @@ use crate::log::relocation::Relocation;
 
 mod closing;
 
-/// Blocks of compressed groups as they were written, by their chunks.
+/// Uncompressed blocks of compressed groups, by their chunks.
 pub(crate) type Originals = HashMap<ChunkId, Frame, FastState>;
 
 /// Header and entries of a record, as they are written.
@@ -40,57 +40,58 @@ pub(crate) struct Sealed {
     pub(crate) seal: Seal,
 }
 
-/// Entries and payload that wait for the device.
+/// Entries and payload that wait to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     pub(crate) entries: Vec<Entry>,
     pub(crate) entries_bytes: usize,
-    /// Blocks that are stored as they are; once it is closed, all of the payload.
+    /// Blocks that are stored uncompressed; once it is closed, the whole payload.
     pub(crate) frames: Vec<Frame>,
-    /// How much of the payload was moved, by reclaim or the background pass.
+    /// How many blocks of the payload reclaim or the background pass have moved.
     pub(crate) moved_blocks: usize,
-    /// Blocks of metadata that it will change, as a rule.
+    /// How many blocks of metadata it usually changes.
     pub(crate) changes_blocks: u64,
     /// Compressed groups, each of whole units of 64 bytes, until it is closed.
     packed: PackedBlocks,
-    /// What the blocks of compressed groups are.
+    /// The uncompressed blocks of the groups.
     pub(crate) originals: Originals,
-    /// Chunks that are not to be freed before this record was applied, because it names them.
+    /// Chunks that must not be freed before this record was applied, because it refers to them.
     pub(crate) pins: Vec<ChunkId>,
     pub(crate) waiting: Vec<Token>,
-    /// Requests that go on once it is durable: long copies whose part or piece it holds.
+    /// Requests that continue once it is durable: long copies with a part or piece in it.
     pub(crate) staging: Vec<(Token, Box<Edit>)>,
     pub(crate) flush: bool,
-    /// What its copies, clones and overwritten volumes read and set: nodes come to stand there, or
-    /// are shared.
+    /// What its copies, clones and overwritten volumes read and set: nodes are replaced there, or
+    /// shared.
     pub(crate) grafts: Vec<Graft>,
-    /// Volumes that its entries end, or give another size: until they are applied, nobody knows
-    /// what fits them.
+    /// Volumes that its entries destroy or resize: until those are applied, it is unknown which
+    /// requests fit them.
     pub(crate) reshaped: Vec<VolumeId>,
-    /// What its heavy edits cost to apply: see `take`.
+    /// The cost of applying its heavy edits: see `take`.
     pub(crate) work: u64,
-    /// The oldest plan that one of its changes was made with (`plans`).
+    /// The oldest plan of one of its changes (`plans`).
     pub(crate) plan: Option<u64>,
-    /// Nodes that applying it makes, at most.
+    /// How many nodes applying it creates, at most.
     pub(crate) nodes_max: u64,
-    /// What its light ones cost.
+    /// The cost of applying its light edits.
     pub(crate) light_work: u64,
-    /// Whether a job joined that brings much: see `bulk`.
+    /// Whether a bulk job has joined: see `bulk`.
     pub(crate) has_bulk: bool,
-    /// Blocks of its payload that are stored as they are, once it is closed.
+    /// How many blocks of its payload are stored uncompressed, once it is closed.
     whole_blocks: u32,
-    /// How many blocks its header has, wherever it is sealed: where groups have a column each,
-    /// which must stay theirs.
+    /// The number of blocks of its header, wherever it is sealed, if groups have their own columns,
+    /// which must not change.
     header_blocks: Option<NonZeroU16>,
 }
 
 impl Record {
-    /// Whether there is nothing to write and nobody waits.
+    /// Returns whether there is nothing to write and nobody waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.waiting.is_empty() && self.staging.is_empty()
     }
 
-    /// One that is over, emptied, with the memory of its lists: they are bounded as records are.
+    /// Empties a finished record, but keeps the memory of its lists, which are bounded like
+    /// records.
     pub(crate) fn emptied(self) -> Self {
         let Self { mut entries, mut frames, packed, mut originals, mut pins, mut waiting, .. } =
             self;
@@ -103,18 +104,18 @@ impl Record {
         Self { entries, frames, packed, originals, pins, waiting, ..Self::default() }
     }
 
-    /// A change joins that was made with a plan.
+    /// Records that a change was made with a plan.
     pub(crate) fn needs_plan(&mut self, number: u64) {
         self.plan = Some(self.plan.map_or(number, |oldest| oldest.min(number)));
     }
 
-    /// What its edits of one kind cost.
+    /// Returns the cost of its edits of one kind.
     pub(crate) fn work_of(&mut self, light: bool) -> &mut u64 {
         if light { &mut self.light_work } else { &mut self.work }
     }
 
-    /// Adds what an edit says. What is known of a COMPARE AND WRITE is applied before what it
-    /// writes can be seen.
+    /// Adds the entries of an edit. The state for a COMPARE AND WRITE is applied before its data
+    /// becomes visible.
     pub(crate) fn add_edit(&mut self, next_chunk: &mut u64, mut edit: Box<Edit>) {
         self.entries.extend(edit.take_compared());
         for step in edit.steps {
@@ -122,7 +123,7 @@ impl Record {
         }
     }
 
-    /// Adds what a step says; new chunks get their ids.
+    /// Adds the entries of a step; new chunks get their ids.
     fn add_step(&mut self, next_chunk: &mut u64, step: Step) {
         match step {
             Step::Fill { volume, range, entry } => self.entries.push(Entry::Fill {
@@ -161,7 +162,7 @@ impl Record {
         }
     }
 
-    /// Adds what is new of a put, as it was packed, and then what its blocks are.
+    /// Adds the new data of a put, as it was packed, and then the entries that map its blocks.
     fn add_put(&mut self, next_chunk: &mut u64, put: Put) {
         let entries = put.entries(ChunkId(*next_chunk));
         let mut data = put
@@ -181,7 +182,7 @@ impl Record {
         self.add_map(put.volume, put.start, &entries);
     }
 
-    /// Adds entries that say what blocks are, one for each run.
+    /// Adds entries that map blocks, one for each run.
     fn add_map(&mut self, volume: VolumeId, start: BlockNumber, entries: &[MapEntry]) {
         let mut at = start.0;
         for run in entry_runs(entries) {
@@ -194,7 +195,7 @@ impl Record {
         }
     }
 
-    /// Adds the blocks of a part, and says what names them.
+    /// Adds the blocks of a part, and returns the entries that map them.
     pub(crate) fn add_part(
         &mut self,
         next_chunk: &mut u64,
@@ -225,7 +226,7 @@ impl Record {
         runs
     }
 
-    /// Adds so many blocks to the payload as they are, and says what their first chunk is.
+    /// Adds blocks to the payload uncompressed, and returns their first chunk.
     fn add_data(
         &mut self,
         next_chunk: &mut u64,
@@ -272,7 +273,7 @@ impl Record {
         });
     }
 
-    /// Adds compressed bytes, and says where they are among those (see [`Record::close`]).
+    /// Adds compressed bytes, and returns their offset among those (see [`Record::close`]).
     fn add_packed(&mut self, packed: &Packed) -> u32 {
         let units = self.packed_units();
         self.packed.push(&packed.bytes);
@@ -296,23 +297,23 @@ impl Record {
         self.originals.extend(relocation.originals.drain());
     }
 
-    /// Units of 64 bytes that compressed groups take so far.
+    /// Returns the units of 64 bytes of compressed groups so far.
     fn packed_units(&self) -> u32 {
         (self.packed.len_bytes() as u64 / PLACE_UNIT_BYTES) as u32
     }
 
-    /// 4 KiB blocks of payload so far.
+    /// Returns the 4 KiB blocks of payload so far.
     pub(crate) fn payload_blocks(&self) -> usize {
         self.frames.len() + self.packed.len_bytes().div_ceil(FRAME_BYTES)
     }
 
-    /// How many blocks its header has if the record before is copied to it.
+    /// Returns the number of blocks of its header, with a copy of the previous record.
     pub(crate) fn header_blocks(&self, before: &[u8]) -> u32 {
         let laid_behind = self.header_blocks.map(|blocks| u32::from(blocks.get()));
         laid_behind.unwrap_or_else(|| header_blocks(self.entries_bytes, before.len()))
     }
 
-    /// Header and entries, with what is copied of the record before.
+    /// Encodes header and entries, with the copy of the previous record.
     pub(crate) fn seal(
         &self,
         medium: &Medium,
@@ -325,7 +326,7 @@ impl Record {
         let before = if version == RecordVersion::V2 { &[] } else { before };
         let needs = |before: &[u8]| header_blocks(entries_bytes, before.len());
         let header = self.header_blocks.map_or_else(|| needs(before), |it| it.get().into());
-        // Another record than the one that it was closed behind, and a longer one.
+        // This is not the record before it when it was closed, but a longer one.
         let before = if needs(before) > header { &[] } else { before };
         assert!(needs(before) <= header, "a header keeps its room");
         let header_bytes = header as usize * BLOCK_BYTES as usize;
@@ -359,7 +360,8 @@ impl Record {
     }
 }
 
-/// Says that blocks are what `first` is: consecutive chunks from there on, or all alike.
+/// Returns an entry that maps blocks to `first` and the following chunks, or all of them to the
+/// same.
 fn run_entry(volume: VolumeId, start: u64, count: u64, first: MapEntry) -> Entry {
     match first {
         MapEntry::Chunk(first) => Entry::Map { volume, start, count: count as u32, first },

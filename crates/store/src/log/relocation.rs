@@ -1,4 +1,4 @@
-//! Chunks that move to another place in the log.
+//! Chunks that move to another location in the log.
 
 use block::{FRAME_BYTES, Frame};
 use format::Entry;
@@ -9,7 +9,7 @@ use crate::log::record::Originals;
 /// Chunks that move.
 #[derive(Debug, Default)]
 pub(crate) struct Relocation {
-    /// Places are from the start of `frames`, or of `packed` where they are groups.
+    /// Locations are relative to the start of `frames` or, for groups, of `packed`.
     pub(crate) entries: Vec<Entry>,
     pub(crate) frames: Vec<Frame>,
     pub(crate) packed: Vec<u8>,
@@ -19,7 +19,7 @@ pub(crate) struct Relocation {
 }
 
 impl Relocation {
-    /// 4 KiB blocks that it takes in a record.
+    /// Returns how many 4 KiB blocks it takes in a record.
     pub(crate) fn payload_blocks(&self) -> usize {
         self.frames.len() + self.packed.len().div_ceil(FRAME_BYTES)
     }

@@ -1,4 +1,4 @@
-//! Finding the records of the log, one behind the other.
+//! Finding the records of the log in sequence.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use crate::chunks::medium::Medium;
 use crate::log::log_reader::{LogReader, ReadRecord};
 use crate::log::plausible::{check_record, payload_is_intact};
 
-/// A record that was found, and where.
+/// A record that was found, and its location.
 pub(crate) struct Found {
     pub(crate) at: LogPosition,
     pub(crate) header: RecordHeader,
     pub(crate) entries: Vec<Entry>,
     /// What the next record has a copy of.
     pub(crate) own: Arc<[u8]>,
-    /// Where its blocks are.
+    /// The location of its blocks.
     pub(crate) places: RecordPlaces,
 }
 
 impl Found {
-    /// A record that was found at a position, if it says what can be.
+    /// Returns a record found at a position, if it is plausible.
     pub(crate) fn at(
         medium: &Medium,
         at: LogPosition,
@@ -38,7 +38,7 @@ impl Found {
         Ok(Self { at, header, entries, own, places })
     }
 
-    /// Where the next record is to be.
+    /// Returns where the next record must be.
     pub(crate) fn behind(&self) -> LogPosition {
         LogPosition {
             block: self.at.block + self.places.rows(),
@@ -49,8 +49,8 @@ impl Found {
     }
 }
 
-/// At the log's end: whether a later record says that one was flushed which is not there. A crash
-/// can't leave that; a damaged record does, and must not pass for the end.
+/// At the end of the log: checks that no later record proves that a missing one was flushed. A
+/// crash can't cause that; a damaged record does, and must not pass for the end.
 pub(crate) fn no_record_is_lost(
     reader: &mut LogReader<'_>,
     end: &LogPosition,
@@ -63,7 +63,7 @@ pub(crate) fn no_record_is_lost(
     )))
 }
 
-/// The first record found behind `end` that says that the one which is missing there was flushed.
+/// Returns the first record after `end` that proves that the record missing there was flushed.
 pub(crate) fn find_witness(reader: &mut LogReader<'_>, end: &LogPosition) -> Option<RecordHeader> {
     let mut witness = None;
     search_behind(reader, end, &mut |header| {
@@ -73,13 +73,13 @@ pub(crate) fn find_witness(reader: &mut LogReader<'_>, end: &LogPosition) -> Opt
     witness
 }
 
-/// Calls `visit` for each record that is found behind `end`, where one is missing, until it returns
-/// true; returns the segments that were searched.
+/// Calls `visit` for each record found after `end`, where one is missing, until it returns true;
+/// returns the segments that were searched.
 ///
-/// The missing one is either here or the first of the next segment, and what followed it is behind
-/// it, or in a segment that a later record names. All of that is searched, to the last block: a
-/// record that is not found proves nothing. Older records that still stand there have lower LSNs,
-/// and those of an epoch that was given up know of no flush that far.
+/// The missing record is either here or the first of the next segment, and its successors are after
+/// it, or in a segment that a later record names. All of that is searched, to the last block,
+/// because a record that is not found proves nothing. Older records that are still there have lower
+/// LSNs, and those of an abandoned epoch don't say that so much was flushed.
 pub(crate) fn search_behind(
     reader: &mut LogReader<'_>,
     end: &LogPosition,
@@ -90,7 +90,7 @@ pub(crate) fn search_behind(
     let mut search = vec![(end.next_segment, 0), (end.segment, end.block)];
     while let Some((segment, first)) = search.pop() {
         for block in first..rows {
-            // What can't be read is no witness.
+            // What can't be read proves nothing.
             let Ok(Some(ReadRecord { header, .. })) = reader.record_at(segment, block) else {
                 continue;
             };
@@ -108,15 +108,16 @@ pub(crate) fn search_behind(
     seen
 }
 
-/// The record at a position, of this epoch or a later one: here, or the first of the next segment.
+/// Returns the record at a position, of this epoch or a later one: here, or the first of the next
+/// segment.
 ///
-/// Where several claim to be it, one of a later epoch is right: that epoch began where the others
-/// were given up. Of the same epoch it is the last, because the device refused those in front of it
+/// If several match, one of a later epoch is right, because that epoch began where the others were
+/// given up. Within one epoch it is the last, because the device refused the others
 /// ([`crate::writer::elsewhere`]).
 ///
-/// A block that can't be read may hold the record, and so is damage, unless the record is found
-/// whole at another place, or can't be in that block: the log leaves a segment only where a record
-/// does not fit the rest of it, or was refused.
+/// An unreadable block may contain the record, and so is damage, unless the record is found whole
+/// at another location, or can't be in that block: the log leaves a segment only if a record does
+/// not fit the rest of it, or was refused.
 pub(crate) fn next_record(
     reader: &mut LogReader<'_>,
     position: &LogPosition,
@@ -157,8 +158,8 @@ pub(crate) fn next_record(
     Err(StoreError::Damaged(format!("block {block} of segment {segment} {text} {lsn} of the log")))
 }
 
-/// As [`next_record`], in a log that somebody else goes on with: what is not found there may still
-/// come, and what can't be read either.
+/// The same as [`next_record`], in a log that another process writes: a record that is not found or
+/// can't be read may still come.
 pub(crate) fn next_record_in_use(
     reader: &mut LogReader<'_>,
     position: &LogPosition,
@@ -174,7 +175,7 @@ pub(crate) fn next_record_in_use(
     Ok(best.found)
 }
 
-/// As [`next_record`], where no header is right.
+/// The same as [`next_record`], if no header is valid.
 fn next_record_by_copy(
     reader: &mut LogReader<'_>,
     position: &LogPosition,
@@ -182,14 +183,14 @@ fn next_record_by_copy(
 ) -> Result<Option<Found>, StoreError> {
     let mut best = Best::of(position, epoch);
     for at in LogReader::places_of_copies(position) {
-        // Only a record behind others is known to name the same segment as they do.
+        // Only a record after others is known to name the same next segment as they do.
         let found = reader.record_by_copy(&at, at == *position)?;
         best.take(reader.medium, at, found)?;
     }
     Ok(best.found)
 }
 
-/// Of what claims to be the record at a position, what counts.
+/// The best match for the record at a position.
 struct Best<'a> {
     position: &'a LogPosition,
     least_epoch: u64,
@@ -197,12 +198,12 @@ struct Best<'a> {
 }
 
 impl<'a> Best<'a> {
-    /// Nothing was found yet; what is to be found is of this epoch or a later one.
+    /// Nothing was found yet; only this epoch or a later one counts.
     fn of(position: &'a LogPosition, least_epoch: u64) -> Self {
         Self { position, least_epoch, found: None }
     }
 
-    /// Something was found at one of the places, which come in the order of the log.
+    /// Considers a record found at one of the locations, which come in log order.
     fn take(
         &mut self,
         medium: &Medium,
@@ -220,23 +221,25 @@ impl<'a> Best<'a> {
     }
 }
 
-/// Whether there are records that don't fit what is left of a segment.
+/// Returns whether there are records that don't fit the rest of a segment.
 pub(crate) fn may_not_fit(medium: &Medium, position: &LogPosition) -> bool {
     let geometry = medium.geometry_of(position.segment);
     medium.tuning.record_rows_max(geometry) > geometry.rows().saturating_sub(position.block)
 }
 
-/// Whether a record can be the first of its segment, where it is: not one that names that segment
-/// as the next. That is of the one before, and a write or a read was misdirected.
+/// Returns whether a record can be the first of its segment, at its location: not one that names
+/// that segment as the next. That belongs to the previous segment, and a write or a read was
+/// misdirected.
 fn can_be_first(header: &RecordHeader, at: &LogPosition) -> bool {
     let is_link = header.entry_count == 0 && header.payload_blocks == 0;
     header.next_segment != at.segment && is_link == (at.block > 0)
 }
 
-/// The record with which the log goes on at a position, and whether its payload is as written.
+/// Returns the record with which the log continues at a position, and whether its payload is
+/// intact.
 ///
-/// If it is torn, a recovery may have ended before it, and the log gone on in the next segment, in
-/// a later epoch: then that record counts, and the torn one does not exist.
+/// If it is torn, a recovery may have ended before it, and the log continued in the next segment,
+/// in a later epoch: then that record counts, and the torn one does not exist.
 pub(crate) fn next_of_log(
     reader: &mut LogReader<'_>,
     position: &LogPosition,

@@ -1,4 +1,4 @@
-//! Laying the compressed groups of a record out for the columns of the segment that it goes to.
+//! Placing the compressed groups of a record in the columns of its segment.
 
 use std::num::NonZeroU16;
 
@@ -10,9 +10,9 @@ use super::Record;
 use crate::log::columns::{self, group_start, group_units};
 
 impl Record {
-    /// Ends the gathering: the compressed groups go behind the whole blocks, where their entries
-    /// find them from here on. With several columns none is in two of them, if the header has so
-    /// many blocks.
+    /// Ends collecting: the compressed groups are placed after the whole blocks, and their entries
+    /// refer to them from here on. With several columns no group is in two of them, if the header
+    /// has so many blocks.
     pub(crate) fn close(&mut self, columns: u8, header_blocks: u32) {
         self.whole_blocks = self.frames.len() as u32;
         let base = self.frames.len() as u32 * UNITS_PER_BLOCK;
@@ -28,8 +28,8 @@ impl Record {
         self.entries.iter_mut().filter_map(group_start).for_each(|units| *units += base);
     }
 
-    /// Lays the compressed groups of a closed record anew, as it goes to a segment of so many
-    /// columns, which is another number than it was closed for.
+    /// Places the compressed groups of a closed record again, because its segment has another
+    /// number of columns than the one it was closed for.
     pub(crate) fn lay_anew(&mut self, columns: u8) {
         let Some(header_blocks) = self.header_blocks else { return };
         for entry in &mut self.entries {
@@ -51,8 +51,8 @@ impl Record {
         self.close(columns, header_blocks.get().into());
     }
 
-    /// Moves compressed groups on, so that none is in two columns; how many blocks are to follow
-    /// them. `first_units` units of the record are before them.
+    /// Moves compressed groups apart, so that none is in two columns; returns how many blocks must
+    /// follow them. `first_units` units of the record come before them.
     fn spread(&mut self, columns: u8, first_units: u32) -> u32 {
         let groups: Vec<u16> = self.entries.iter().filter_map(group_units).collect();
         let laid = columns::lay(u32::from(columns), first_units, &groups);
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// A record of some whole blocks, and of groups of so many units.
+    /// A record with some whole blocks, and groups of so many units.
     fn record(whole_blocks: usize, groups: &[u16]) -> Record {
         let mut record = Record::default();
         for at in 0..whole_blocks {
@@ -96,8 +96,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever it was closed for before, it is what it would be if it had been closed for the
-        /// columns of the segment that it goes to.
+        /// Whatever it was closed for before, the record is the same as one closed for the columns
+        /// of its segment.
         #[test]
         fn a_record_is_laid_out_for_the_segment_that_it_goes_to(
             whole_blocks in 0..6usize,
