@@ -1,9 +1,9 @@
-//! What records will change is read before they are applied, for many records at once.
+//! Reading what records will change before they are applied, for many records at once.
 //!
-//! Writes all over a large volume need a leaf and a page of chunks each. Read one after the other,
-//! when they are met, these take most of the time of a recovery; side by side, while the records
-//! before are applied, they take little. It is a hint ([`crate::edits::foresee`]): what was not
-//! read here, or could not be, is read when it is needed, and what that means is decided there.
+//! Writes all over a large volume need a leaf and a page of chunks each. Reading these one by one
+//! when they are needed takes most of the time of a recovery; in parallel, while earlier records
+//! are applied, it takes little. This is a hint ([`crate::edits::foresee`]): what was not read
+//! here, or could not be, is read when it is needed, and only then does an error count.
 
 use crate::chunks::asking::{Asked, Load, MANY_LOADS_MAX};
 use crate::chunks::reads::Reads;
@@ -13,13 +13,13 @@ use crate::world::World;
 use crate::world::view::View;
 use crate::{DiskRead, DiskReads};
 
-/// How often it is looked for more to read for the same records. A map and a table have few levels;
-/// the rest is for records that need more than is asked for at once.
+/// How many rounds of reads are made for the same records. A map and a table have few levels; the
+/// rest is for records that need more than is requested at once.
 const ROUNDS_MAX: u32 = 64;
 
-/// Reads metadata for records that are applied next.
+/// Reads metadata for the records that are applied next.
 pub(crate) struct Fetching {
-    /// `None`: the medium reads one after the other.
+    /// `None`: the medium reads sequentially.
     side_by_side: Option<Reads>,
     records: Vec<Found>,
     /// The record and the entry of all that need something that was not in memory.
@@ -27,17 +27,17 @@ pub(crate) struct Fetching {
     asked: Asked,
     under_way: Option<UnderWay>,
     rounds_left: u32,
-    /// Whether the last records that were looked at needed nothing that was not in memory.
+    /// Whether the last examined records needed nothing that was not in memory.
     is_all_there: bool,
-    /// How often something had to be read by then ([`crate::chunks::memory::Memory::misses`]).
+    /// How many reads were necessary until then ([`crate::chunks::memory::Memory::misses`]).
     misses: u64,
 }
 
-/// Reads of one round.
+/// The reads of one round.
 struct UnderWay {
     loads: Vec<Load>,
     reads: DiskReads,
-    /// Their numbers, where they go on side by side.
+    /// Their numbers, if they are parallel.
     numbers: Vec<u64>,
 }
 
@@ -56,11 +56,11 @@ impl Fetching {
         }
     }
 
-    /// Begins to read what these records need. Those before them were taken.
+    /// Begins to read what these records need. The previous ones were taken.
     pub(crate) fn begin(&mut self, world: &World, records: Vec<Found>) {
         debug_assert!(self.records.is_empty(), "they were taken");
         self.records = records;
-        // Where all that is changed is in memory by now, nothing has to be looked for.
+        // If everything that is changed is in memory now, there is nothing to look for.
         if self.is_all_there && self.misses == world.memory.misses() {
             return;
         }
@@ -72,7 +72,7 @@ impl Fetching {
         self.misses = world.memory.misses();
     }
 
-    /// Takes what has come meanwhile, without waiting for anything.
+    /// Processes reads that have completed, without waiting.
     pub(crate) fn go_on(&mut self, world: &World) {
         let Some(under_way) = &self.under_way else { return };
         if self.side_by_side.as_mut().is_some_and(|reads| reads.have_ended(&under_way.numbers)) {
@@ -80,7 +80,7 @@ impl Fetching {
         }
     }
 
-    /// The records, when all that they need has been read.
+    /// Returns the records, once everything that they need was read.
     pub(crate) fn take(&mut self, world: &World) -> Vec<Found> {
         while self.under_way.is_some() {
             self.came(world);
@@ -88,7 +88,7 @@ impl Fetching {
         std::mem::take(&mut self.records)
     }
 
-    /// Looks what is not in memory, and begins to read it.
+    /// Determines what is not in memory, and begins to read it.
     fn look(&mut self, world: &World) {
         let Self { records, waiting, asked, .. } = self;
         let view = View::asking(world, asked);
@@ -119,7 +119,7 @@ impl Fetching {
         self.under_way = Some(UnderWay { loads, reads, numbers });
     }
 
-    /// Waits for the reads under way, and looks on with what has come.
+    /// Waits for the reads in flight, and continues with their results.
     fn came(&mut self, world: &World) {
         let Some(UnderWay { loads, mut reads, numbers }) = self.under_way.take() else { return };
         match &mut self.side_by_side {

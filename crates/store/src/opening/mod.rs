@@ -1,20 +1,20 @@
-//! Making a pool, and opening one: the newest checkpoint, and the log behind it.
+//! Creating a pool, and opening one: the newest checkpoint, and the log after it.
 //!
 //! | found | done |
 //! |---|---|
-//! | two valid superblocks | the one with the higher sequence counts |
+//! | two valid superblocks | the one with the higher sequence number counts |
 //! | one valid superblock | it counts; the other was torn while it was written |
-//! | none | this is not a pool, or damaged beyond what can be opened |
-//! | a record with the expected LSN, chain and seal | its entries are applied |
-//! | no such record here, but at the start of the following segment | the log went on there |
-//! | no such record at either place | the log ends here |
-//! | records behind the last known flush whose payload is wrong | the log ends before the first |
-//! | and a record of a later epoch in the following segment | the log went on there instead |
-//! | such a record that is right on some devices and not on others | it is made right on all |
+//! | none | this is not a pool, or it is too damaged to be opened |
+//! | a record with the expected LSN, previous seal and own seal | its entries are applied |
+//! | no such record here, but at the start of the next segment | the log continues there |
+//! | no such record at either location | the log ends here |
+//! | records after the last known flush with wrong payload | the log ends before the first |
+//! | and a record of a later epoch in the next segment | the log continues there instead |
+//! | such a record that is right only on some devices | it is made right on all |
 //!
-//! * `recovery`: from a checkpoint to a store, `replay`: following the log, `fetching`: what its
-//!   records need is read for many of them at once, `relief`: checkpoints in the midst of that,
-//! * `follower`: the same beforehand, for a pool that somebody else still uses.
+//! * `recovery`: from a checkpoint to a store; `replay`: following the log; `fetching`: reading
+//!   what many records need at once; `relief`: intermediate checkpoints,
+//! * `follower`: the same in advance, for a pool that another process still uses.
 
 pub(crate) mod fetching;
 pub mod follower;
@@ -34,28 +34,27 @@ use crate::upkeep::Store;
 use crate::upkeep::upgrade::to_latest;
 use crate::{OpenOptions, StoreError};
 
-/// What a pool is recovered for.
+/// The purpose of a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
-    /// To be looked at: nothing is written.
+    /// Reading: nothing is written.
     Look,
-    /// To be used.
+    /// Use.
     Use,
-    /// To be used, with more capacity.
+    /// Use, with more capacity.
     Grow { capacity_bytes: u64 },
 }
 
 impl Store {
-    /// Makes a pool on `disk`. `entropy` is random: the pool's name and its keys come from it.
+    /// Creates a pool on `disk`. `entropy` is random: the pool's id and keys are derived from it.
     pub fn create(disk: &dyn sys::Disk, entropy: &[u8; 64]) -> Result<(), StoreError> {
         let geometry = Geometry::for_capacity(disk.len_bytes());
         let version = FormatVersion::default();
         Self::create_divided(disk, entropy, geometry, (version, Features::KNOWN))
     }
 
-    /// Makes a pool of segments of this size, however many that are, for tests: with small ones
-    /// each boundary is met soon. It opens with options that fit it ([`crate::Tuning`]) and no
-    /// others.
+    /// Creates a pool with segments of this size, any number of them, for tests: small ones reach
+    /// each boundary soon. It must be opened with options that fit it ([`crate::Tuning`]).
     pub fn create_with_segments(
         disk: &dyn sys::Disk,
         entropy: &[u8; 64],
@@ -64,7 +63,7 @@ impl Store {
         Self::create_as(disk, entropy, segment_bytes, FormatVersion::default())
     }
 
-    /// As [`Store::create_with_segments`], of this version: for tests of upgrading.
+    /// Creates a pool of this version, as [`Store::create_with_segments`]: for tests of upgrading.
     pub fn create_as(
         disk: &dyn sys::Disk,
         entropy: &[u8; 64],
@@ -74,7 +73,7 @@ impl Store {
         Self::create_with(disk, entropy, segment_bytes, (version, Features::latest_of(version)))
     }
 
-    /// As [`Store::create_as`], with these features and no others.
+    /// Creates a pool with exactly these features, as [`Store::create_as`].
     pub fn create_with(
         disk: &dyn sys::Disk,
         entropy: &[u8; 64],
@@ -85,9 +84,9 @@ impl Store {
         Self::create_divided(disk, entropy, geometry, of)
     }
 
-    /// Makes a pool on 1 to 48 devices. Up to three each have all of it, so that it has as much of
-    /// each as the shortest holds; from four on it is in stripes, with all that there is of each.
-    /// `entropy` as for [`Store::create`].
+    /// Creates a pool on 1 to 48 devices. Up to three are mirrors, of which it uses as much as the
+    /// smallest has; from four on it is striped, and uses all of each. `entropy` as for
+    /// [`Store::create`].
     pub fn create_on(devices: &[Device], entropy: &[u8; 64]) -> Result<(), StoreError> {
         match devices.len() {
             ..=3 => Self::create_mirrored(devices, entropy, Geometry::for_capacity),
@@ -95,7 +94,7 @@ impl Store {
         }
     }
 
-    /// As [`Store::create_on`], of segments of this size: for tests.
+    /// Creates a pool with segments of this size, as [`Store::create_on`]: for tests.
     pub fn create_on_with_segments(
         devices: &[Device],
         entropy: &[u8; 64],
@@ -108,11 +107,11 @@ impl Store {
         }
     }
 
-    /// Makes a pool in stripes on 4 to 48 devices, with room to make the columns of so many lost
-    /// ones again, the capacity, and parts of the size that [`StripePlan::new`] is to be given.
+    /// Creates a striped pool on 4 to 48 devices, with room to rebuild the columns of so many lost
+    /// ones. The capacity and the size of parts are passed to [`StripePlan::new`].
     ///
     /// # Errors
-    /// If there can't be such a plan; what the devices say.
+    /// If there is no such plan; those of the devices.
     pub fn create_in_stripes(
         devices: &[Device],
         entropy: &[u8; 64],
@@ -149,7 +148,7 @@ impl Store {
         Ok(Local::make(disk, &superblock, &first_records())?)
     }
 
-    /// Opens a pool: recovers it, and takes the next epoch.
+    /// Opens a pool: recovers it, and begins the next epoch.
     pub fn open(disk: impl Into<Shared>, options: OpenOptions) -> Result<Store, StoreError> {
         let disk = disk.into();
         // What a crash has left in the device's own cache becomes durable before it is believed.
@@ -160,9 +159,9 @@ impl Store {
         Ok(store)
     }
 
-    /// As [`Store::open`], of a pool that another process has used until now, and that a
-    /// [`Follower`] has followed: where that has what recovery needs, only the log behind it is
-    /// read. Whether it had.
+    /// Opens a pool like [`Store::open`] that another process has used until now, and that a
+    /// [`Follower`] has followed: if its state can be used, only the log after it is read. Returns
+    /// whether it was used.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -186,9 +185,9 @@ impl Store {
         Ok((store, was_followed))
     }
 
-    /// Opens a pool that nobody uses and makes it hold `capacity_bytes`, and its disk longer where
-    /// it is shorter. All that recovery has to write goes to the new segments first: so this also
-    /// works where a pool is so full that [`Store::open`] finds no way on.
+    /// Opens a pool that nobody uses and grows it to `capacity_bytes`, and its disk if it is
+    /// smaller. Everything that recovery must write goes to the new segments first, so this also
+    /// works if a pool is too full for [`Store::open`].
     ///
     /// # Errors
     /// As [`Store::grow`], and those of opening.
@@ -205,7 +204,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Recovers a pool in memory, and writes nothing.
+    /// Recovers a pool in memory, without writing anything.
     pub fn load(disk: impl Into<Shared>, options: OpenOptions) -> Result<Store, StoreError> {
         Self::recover(disk.into(), options, Purpose::Look)
     }
@@ -214,9 +213,10 @@ impl Store {
         Recovery::begin(disk, options, purpose)?.finish(purpose != Purpose::Look)
     }
 
-    /// From here on records of the epoch before are refused, and the pool is of the version that it
-    /// is to have, in its next incarnation. Both copies say so before the first record is written:
-    /// the loss of one must not make these records those of a later epoch.
+    /// Begins an epoch: from here on records of the previous one are refused, and the pool has its
+    /// next incarnation and, if it is upgraded, its new version. Both copies of the superblock say
+    /// so before the first record is written: otherwise the loss of one could make these records
+    /// appear to be of a later epoch.
     fn begin_epoch(&mut self) -> Result<(), StoreError> {
         let mut checkpointer = self.checkpointing.lock();
         let old = checkpointer.superblock().clone();
@@ -228,7 +228,7 @@ impl Store {
             to_latest(&mut superblock, incarnation);
         }
         self.world.medium.disk.fence(superblock.epoch)?;
-        // One that can't be mended keeps nobody from the pool: scrubbing reports it.
+        // A label that can't be rewritten does not prevent using the pool: scrubbing reports it.
         self.world.medium.disk.mend_labels(&superblock);
         let mut writer = self.writer.lock();
         writer.log.begin_epoch(epoch);
@@ -245,7 +245,7 @@ impl Store {
     }
 }
 
-/// That of a pool that is made.
+/// Returns the first superblock of a new pool.
 fn first_superblock(
     len_bytes: u64,
     entropy: &[u8; 64],
@@ -261,20 +261,21 @@ fn first_superblock(
     Ok(Superblock { version, features, ..first })
 }
 
-/// The version and features of a pool on several devices, which is laid on them like this.
+/// Returns the version and features of a pool on several devices with this layout.
 fn of_several(feature: u64) -> (FormatVersion, Features) {
     let incompatible = Features::KNOWN.incompatible | feature;
     (FormatVersion::default(), Features { incompatible, ..Features::KNOWN })
 }
 
-/// What of the entropy ids of devices are made of.
+/// Returns the part of the entropy from which ids of devices are derived.
 fn random_of(entropy: &[u8; 64]) -> [u8; 16] {
     let mut random = [0; 16];
     random.copy_from_slice(&entropy[48..]);
     random
 }
 
-/// Where the first record must not be found by accident: what was there before is wiped.
+/// Returns where the first records can be: old content there is wiped, so that it is not taken for
+/// one.
 fn first_records() -> [Place; 2] {
     [1, 2].map(|segment| Place::of_block(segment, 0))
 }

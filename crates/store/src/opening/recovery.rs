@@ -1,5 +1,5 @@
-//! From a checkpoint to a store: what the checkpoint holds, the log behind it, and what ends with
-//! that.
+//! From a checkpoint to a store: the content of the checkpoint, the log after it, and what is
+//! released at its end.
 
 use format::geometry::PARITY_COLUMNS;
 use format::parts_map::COLUMNS_MIN;
@@ -21,8 +21,8 @@ use crate::world::{State, World};
 use crate::writer::Writer;
 use crate::{OpenOptions, StoreError};
 
-/// A pool that is being recovered: the state of its checkpoint, with the log behind that as far as
-/// it was followed.
+/// A pool being recovered: the state of its checkpoint, with the log after it as far as it was
+/// applied.
 pub(super) struct Recovery {
     /// That of the checkpoint.
     superblock: Superblock,
@@ -30,7 +30,7 @@ pub(super) struct Recovery {
     writer: Writer,
     checkpointer: Checkpointer,
     options: OpenOptions,
-    /// Segments that the checkpoint has freed, though its table still shows what they were.
+    /// Segments that the checkpoint has freed, although its table still shows their old content.
     dead: Vec<u32>,
     /// The last record that was applied.
     last: Option<Applied>,
@@ -49,7 +49,7 @@ impl Recovery {
         disk.lay_out(geometry);
         options.tuning.check(geometry)?;
         if superblock.features.has_parts() {
-            // Where devices come and go segments may become as narrow as that.
+            // If devices are added and removed, segments may become as narrow as that.
             let columns = COLUMNS_MIN - PARITY_COLUMNS as u8;
             options.tuning.check(Geometry { columns, ..geometry })?;
         }
@@ -79,8 +79,8 @@ impl Recovery {
         Ok(Self { superblock, world, writer, checkpointer, options, dead, last: None })
     }
 
-    /// Follows the log to its end, where the pool is as it was left. What only looks writes
-    /// nothing.
+    /// Applies the log to its end, and releases what is left over. Writes nothing unless
+    /// `may_write`.
     pub(super) fn finish(mut self, may_write: bool) -> Result<Store, StoreError> {
         let log_bytes = self.options.checkpoint_log_bytes;
         let checkpointer = may_write.then_some(&mut self.checkpointer);
@@ -95,37 +95,37 @@ impl Recovery {
         Ok(Store::assemble(world, writer, checkpointer, options))
     }
 
-    /// Applies records that are durable for sure, as far as there are any and not many more than
-    /// `most`; whether no more were found. The end of the log is not looked for, and nothing is
-    /// written.
+    /// Applies records that are certainly durable, as far as there are any, and not many more than
+    /// `most`; returns whether there are no more. Does not look for the end of the log, and writes
+    /// nothing.
     pub(super) fn follow(&mut self, most: usize) -> Result<bool, StoreError> {
         let of = (&self.superblock, &mut self.last);
         replay::follow(&self.world, &mut self.writer, of, most)
     }
 
-    /// The superblock of the checkpoint that it builds on.
+    /// Returns the superblock of the checkpoint that it builds on.
     pub(super) fn superblock(&self) -> &Superblock {
         &self.superblock
     }
 
-    /// Where the pool lives.
+    /// Returns the disk of the pool.
     pub(super) fn disk(&self) -> &Shared {
         &self.world.medium.disk
     }
 
-    /// Whether all that was needed so far could be read.
+    /// Returns whether everything needed so far could be read.
     pub(super) fn is_whole(&self) -> bool {
         self.writer.state.losses == 0 && self.world.lost_volumes.read().is_empty()
     }
 
-    /// The sequence number of the record that is applied next.
+    /// Returns the LSN of the next record to apply.
     pub(super) fn next_lsn(&self) -> u64 {
         self.writer.log.position().lsn
     }
 
-    /// The same, of a pool that this process has to itself from here on, and may write: through
-    /// `disk`, which says of all segments what the one before said. The superblock is that of the
-    /// same checkpoint, as it is found there. `None` if the records that were applied are not.
+    /// Returns the same recovery for a process that has the pool to itself from here on, and may
+    /// write, through `disk`, on which all segments have the same layout. The superblock is that of
+    /// the same checkpoint, as found there. `None` if the applied records are not there.
     pub(super) fn go_on(
         mut self,
         disk: &Shared,
@@ -145,8 +145,8 @@ impl Recovery {
         Some(Self { superblock: superblock.clone(), options: options.clone(), ..self })
     }
 
-    /// Whether the last record that was applied is on the medium. It may not be if that is on fewer
-    /// devices than it was.
+    /// Returns whether the last applied record is on the medium. It may not be if devices are
+    /// missing that were there before.
     fn has_last_record(&self) -> bool {
         let Some(Applied { at, epoch }) = self.last else { return true };
         let found = LogReader::new(&self.world.medium).record(&at, epoch);
@@ -155,8 +155,8 @@ impl Recovery {
     }
 }
 
-/// The log has ended. Staged chunks belong to a command that was not finished, or to none at all:
-/// they go. One whose row can't be read stays staged, and its space in use.
+/// Releases staged chunks at the end of the log: they belong to a command that was not finished, or
+/// to none. One whose row can't be read stays staged, and its space in use.
 fn release_staged(world: &World, state: &mut State) {
     state.replaying = false;
     for (first, count) in std::mem::take(&mut state.staged) {

@@ -1,17 +1,17 @@
-//! Relief: checkpoints in the midst of a recovery.
+//! Relief: intermediate checkpoints during a recovery.
 //!
-//! What the log changes may take more room in a checkpoint than is free, where it is long and the
-//! pool nearly full. The state behind any record is as good for a checkpoint as that at the end, as
-//! long as the records that follow it stay where they are. So where what was replayed so far takes
-//! half of what is free, a checkpoint is written, which frees what is dead by then, and recovery
-//! goes on from there; a crash in it or behind it leaves a shorter log.
+//! If the log is long and the pool nearly full, a checkpoint of all that the log changes may need
+//! more room than is free. The state after any record is as good for a checkpoint as that at the
+//! end, as long as the later records stay where they are. So when the changes so far take half of
+//! the free space, a checkpoint is written, which frees what is dead by then, and recovery
+//! continues from there; a crash during it or after it leaves a shorter log.
 //!
-//! Segments that the log goes on in look free until their records are met. Before the first such
-//! checkpoint all of them are looked for, and kept. That the log ends where it seems to is not
-//! proven then: it may be damaged there, and a record further on be the only one that tells
-//! ([`crate::log::replay::find_witness`]). So all that the search for such a witness would read is
-//! kept as well, wherever the log stops. A checkpoint moves neither the end nor what stands behind
-//! it, so the proof at the end of the recovery is as good as without one.
+//! Segments in which the log continues appear free until their records are reached. So before the
+//! first such checkpoint all of them are found, and kept. It is not proven then that the log ends
+//! where it seems to: it may be damaged there, and only a later record may show that
+//! ([`crate::log::replay::find_witness`]). So everything that the search for such a record would
+//! read is kept as well, wherever the log stops. A checkpoint changes neither the end nor what is
+//! after it, so the proof at the end of the recovery is as good as without one.
 
 use std::collections::BTreeSet;
 
@@ -31,26 +31,26 @@ use crate::upkeep::weightless::holds_something;
 use crate::world::World;
 use crate::writer::Writer;
 
-/// Segments of log that may be ahead without being known, where that many more are free than would
-/// be wanted: 64, and twice what options let gather.
+/// How many segments of log may be ahead unknown, if that many more are free than are needed: 64,
+/// and twice what the options allow to collect.
 const AHEAD_SEGMENTS: u64 = 64;
-/// What has changed is worth a checkpoint from such a part of a segment on.
+/// The fraction of a segment from which on changes are worth a checkpoint.
 const WORTH_DIVISOR: u64 = 8;
 
-/// Writes checkpoints while the log is followed, if it may.
+/// Writes checkpoints during replay, if allowed.
 pub(crate) struct Relief<'a> {
     checkpointer: Option<&'a mut Checkpointer>,
-    /// Log that gathers between checkpoints, as a rule.
+    /// Bytes of log between checkpoints, usually.
     log_bytes: u64,
     is_ahead_known: bool,
-    /// Segments that the checkpoint has freed, though its table still shows what they were.
+    /// Segments that the checkpoint has freed, although its table still shows their old content.
     dead: Vec<u32>,
-    /// It did not fit when so much had changed.
+    /// The number of changed blocks at which it did not fit.
     refused_blocks: u64,
 }
 
 impl<'a> Relief<'a> {
-    /// For a recovery that may write, or, without a checkpointer, may not.
+    /// For a recovery that may write or, without a checkpointer, may not.
     pub(crate) fn new(
         checkpointer: Option<&'a mut Checkpointer>,
         log_bytes: u64,
@@ -59,24 +59,24 @@ impl<'a> Relief<'a> {
         Self { checkpointer, log_bytes, is_ahead_known: false, dead, refused_blocks: 0 }
     }
 
-    /// For who may never write.
+    /// For callers that may never write.
     pub(crate) fn none() -> Self {
         Self::new(None, 0, Vec::new())
     }
 
-    /// Whether anything may be written.
+    /// Returns whether writing is allowed.
     pub(crate) fn may_write(&self) -> bool {
         self.checkpointer.is_some()
     }
 
-    /// Whether something may be written, and the newest checkpoint is of before this record.
+    /// Returns whether writing is allowed, and the newest checkpoint is older than this record.
     pub(crate) fn needs(&self, lsn: u64) -> bool {
         let checkpointer = self.checkpointer.as_ref();
         checkpointer.is_some_and(|it| it.superblock().log.lsn <= lsn)
     }
 
-    /// A record was applied: writes a checkpoint if what has changed takes much of what is free.
-    /// Where it does not fit, recovery goes on without.
+    /// Writes a checkpoint after a record was applied, if changes take much of the free space. If
+    /// it does not fit, recovery continues without it.
     pub(crate) fn relieve(&mut self, world: &World, writer: &mut Writer) -> Result<(), StoreError> {
         if self.checkpointer.is_none() {
             return Ok(());
@@ -123,7 +123,8 @@ impl<'a> Relief<'a> {
         result
     }
 
-    /// Which segment has refused a part of it: it has to be captured anew then.
+    /// Tries a checkpoint; returns the segment that has refused a part of it: it must then be
+    /// captured again.
     fn try_checkpoint(
         &mut self,
         world: &World,
@@ -149,7 +150,7 @@ impl<'a> Relief<'a> {
         Ok(None)
     }
 
-    /// Frees what the checkpoint has freed and the log has not taken since.
+    /// Frees what the checkpoint has freed and the log has not used since.
     fn free_dead(&mut self, world: &World, writer: &mut Writer) {
         for segment in std::mem::take(&mut self.dead) {
             if !writer.log.segments().contains(&segment) && !is_weightless(world, writer, segment) {
@@ -159,7 +160,7 @@ impl<'a> Relief<'a> {
     }
 }
 
-/// Whether a segment counts nothing live, and holds something all the same: it is kept then.
+/// Returns whether a segment counts nothing live, but is not empty: it is then kept.
 fn is_weightless(world: &World, writer: &mut Writer, segment: u32) -> bool {
     let is_log = writer.state.segments.row(segment).state == SegmentState::Log;
     let holds = is_log && holds_something(world, segment);
@@ -169,9 +170,9 @@ fn is_weightless(world: &World, writer: &mut Writer, segment: u32) -> bool {
     holds
 }
 
-/// Keeps the segments that the log behind the writer's position goes through, and those in which a
-/// record may tell that it goes on where it seems to end. Where a recovery may have ended and the
-/// log gone on elsewhere, both ways are kept.
+/// Keeps the segments that contain the log after the writer's position, and those in which a record
+/// may prove that it continues after its apparent end. If a recovery may have ended and the log
+/// continued elsewhere, both paths are kept.
 pub(crate) fn keep_what_is_ahead(world: &World, writer: &mut Writer) -> Result<(), StoreError> {
     let mut reader = LogReader::new(&world.medium);
     let mut at = writer.log.position();
@@ -195,7 +196,7 @@ pub(crate) fn keep_what_is_ahead(world: &World, writer: &mut Writer) -> Result<(
         if !begun.insert(segment) {
             return Ok(());
         }
-        // What can't be read here is not on the way that recovery takes, or ends it.
+        // What can't be read here is not on the path of recovery, or ends it.
         let Ok(Some(ReadRecord { header, .. })) = reader.record_at(segment, 0) else {
             return Ok(());
         };

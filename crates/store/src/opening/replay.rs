@@ -1,4 +1,4 @@
-//! Following the log from the newest checkpoint to its end.
+//! Replaying the log from the newest checkpoint to its end.
 
 use format::log::LogPosition;
 use format::{RecordHeader, SegmentState, Superblock};
@@ -15,17 +15,17 @@ use crate::opening::relief::Relief;
 use crate::world::World;
 use crate::writer::Writer;
 
-/// How many records are applied together: what they need is read together.
+/// How many records are applied together; what they need is read together.
 const RECORDS_TOGETHER: usize = 64;
 
-/// A record that was applied: where it is, and its epoch.
+/// An applied record: its location and epoch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Applied {
     pub(super) at: LogPosition,
     pub(super) epoch: u64,
 }
 
-/// Follows the log from the writer's position to its end; `last` is the record before that.
+/// Replays the log from the writer's position to its end; `last` is the record before that.
 pub(super) fn replay(
     world: &World,
     writer: &mut Writer,
@@ -39,8 +39,8 @@ pub(super) fn replay(
     let mut applied = None;
     open_segments(writer, &position, epoch)?;
     loop {
-        // Records whose payload may be torn: they wait until a later one says that it was flushed.
-        // Those of which it is known are applied some at a time.
+        // Records whose payload may be torn: they wait until a later one says that they were
+        // flushed. Those known to be flushed are applied in batches.
         let mut unsure: Vec<Found> = Vec::new();
         let mut flushed = 0;
         while let Some(found) = next_record(&mut reader, &position, epoch)? {
@@ -63,8 +63,9 @@ pub(super) fn replay(
         let (torn_epoch, intact) = apply_intact(world, writer, unsure, relief)?;
         applied = intact.or(applied);
         let Some(torn_epoch) = torn_epoch else { break };
-        // An earlier recovery may have ended here, and the log gone on in the next segment where
-        // its first record did not fit behind the last whole one: the torn one is there still.
+        // An earlier recovery may have ended here, and the log continued in the next segment
+        // because its first record did not fit after the last whole one: the torn one is still
+        // there.
         (position, epoch) = (writer.log.position(), torn_epoch + 1);
     }
     no_record_is_lost(&mut reader, &writer.log.position())?;
@@ -75,8 +76,8 @@ pub(super) fn replay(
     }
 }
 
-/// The last record has a header of its own from here on: what follows it is given up, and may have
-/// had the only copy that was left.
+/// Gives the last record a header of its own: the next record, which is given up, may have had the
+/// only copy.
 fn make_known(world: &World, writer: &mut Writer, record: &Found) -> Result<(), StoreError> {
     if let Some(SealedAgain { seal, own }) = seal_again(&world.medium, record)? {
         writer.log.sealed_again(seal, own);
@@ -84,9 +85,9 @@ fn make_known(world: &World, writer: &mut Writer, record: &Found) -> Result<(), 
     Ok(())
 }
 
-/// Follows the log of a pool that somebody else uses, as far as later records say that it is
-/// durable, and not much further than `most` records; whether no more were found. `last` is the
-/// last that was applied.
+/// Follows the log of a pool that another process uses, as far as later records say that it is
+/// durable, and not much further than `most` records; returns whether there were no more. `last` is
+/// the last applied one.
 pub(super) fn follow(
     world: &World,
     writer: &mut Writer,
@@ -112,7 +113,7 @@ pub(super) fn follow(
         unsure.push(found);
         if unsure.len() >= RECORDS_TOGETHER {
             let sure = note_last(take_sure(&mut unsure, flushed), last);
-            // It costs something to have one, and mostly nothing has come.
+            // Created on demand, because usually there are no new records.
             let fetching = fetching.get_or_insert_with(|| Fetching::new(world));
             apply_before(world, writer, sure, (fetching, &mut relief))?;
         }
@@ -126,7 +127,7 @@ pub(super) fn follow(
     Ok(is_all)
 }
 
-/// Notes which of these records is the last: all of them will be applied.
+/// Records the last of these records: all of them will be applied.
 fn note_last(records: Vec<Found>, last: &mut Option<Applied>) -> Vec<Found> {
     if let Some(Found { at, header, .. }) = records.last() {
         *last = Some(Applied { at: *at, epoch: header.epoch });
@@ -140,7 +141,8 @@ fn take_sure(records: &mut Vec<Found>, flushed_lsn: u64) -> Vec<Found> {
     records.drain(..sure).collect()
 }
 
-/// Begins to read what `records` need, and applies those before them meanwhile; the last of these.
+/// Begins to read what `records` need, and applies the previous ones meanwhile; returns the last of
+/// these.
 fn apply_before(
     world: &World,
     writer: &mut Writer,
@@ -159,8 +161,8 @@ fn apply_before(
     Ok(last)
 }
 
-/// Applies records up to the first whose payload is torn; the epoch of that, and the last that was
-/// applied.
+/// Applies records up to the first with torn payload; returns its epoch, and the last applied
+/// record.
 fn apply_intact(
     world: &World,
     writer: &mut Writer,
@@ -180,8 +182,8 @@ fn apply_intact(
             return Ok((Some(record.header.epoch), last));
         }
         if relief.may_write() {
-            // It was on its way in the crash, and some device may lack it. Before a checkpoint
-            // names what it brought, and before any answer depends on it.
+            // It was in flight during the crash, and some device may lack it. It is repaired before
+            // a checkpoint refers to its blocks, and before any answer depends on it.
             mend_record(&world.medium, &record, writer.log.position_own());
         }
         apply_record(world, writer, &record)?;
@@ -191,8 +193,9 @@ fn apply_intact(
     Ok((None, last))
 }
 
-/// An epoch is durable in a superblock before any record is of it. So a record of a later one tells
-/// that a newer superblock has gone, and with it the state that these records build on.
+/// Checks that no superblock is lost: an epoch is durable in a superblock before any record has it.
+/// So a record of a later one shows that a newer superblock is missing, and with it the state that
+/// these records build on.
 fn no_superblock_is_lost(header: &RecordHeader, epoch: u64) -> Result<(), StoreError> {
     if header.epoch <= epoch {
         return Ok(());
@@ -203,7 +206,7 @@ fn no_superblock_is_lost(header: &RecordHeader, epoch: u64) -> Result<(), StoreE
     )))
 }
 
-/// The log is in one segment, and goes on in another. What is there is of `epoch` or a later one.
+/// Reopens the segment of the log, and its next one. Their content is of `epoch` or a later one.
 fn open_segments(writer: &mut Writer, at: &LogPosition, epoch: u64) -> Result<(), StoreError> {
     for segment in [at.segment, at.next_segment] {
         writer.state.segments.reopen(segment, SegmentState::Log, (at.lsn, epoch));
@@ -216,7 +219,7 @@ fn apply_record(world: &World, writer: &mut Writer, record: &Found) -> Result<()
     open_segments(writer, &record.at, record.header.epoch)?;
     let payload = Payload::stored(record.places);
     apply_all(world, &mut writer.state, &record.entries, payload).map_err(|error| {
-        // To go on without it would count references wrongly, and so free what is in use.
+        // Continuing without it would make reference counts wrong, and so free what is in use.
         let lsn = record.header.lsn;
         StoreError::Damaged(format!("record {lsn} of the log can't be applied: {error}"))
     })?;

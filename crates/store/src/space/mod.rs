@@ -1,17 +1,18 @@
-//! Space: which segments are free, and what is known of winning some.
+//! Space: which segments are free, and the state of reclaim.
 //!
-//! * `segments`, `tally`: what of each is live, `row_pages`: the pages that their rows are stored
-//!   in, `undiscarded`: what is free and the device still keeps,
-//! * `need`: what space is needed for, `supply`: what was done to win some, `pace`: how fast hosts
-//!   may write meanwhile, `next_checkpoint`: the room for that,
+//! * `segments`, `tally`: the live bytes of each segment; `row_pages`: the pages in which their
+//!   rows are stored; `undiscarded`: free segments that were not discarded,
+//! * `need`: what space is needed for; `supply`: what was done to free some; `pace`: how fast hosts
+//!   may write meanwhile; `next_checkpoint`: the room for that,
 //! * `readers`: who may still read what is freed.
 //!
-//! Who waits for space is the writer's, winning it back upkeep's.
+//! The writer has the jobs that wait for space; upkeep reclaims it.
 //!
 //! Invariants:
-//! 1. A segment is used again only when nothing durable names what is in it, and no reader may
-//!    still read it.
-//! 2. What makes space has room for itself: a full pool never stops (`writer::room`).
+//! 1. A segment is reused only when nothing durable refers to its content, and no reader may still
+//!    read it.
+//! 2. Whatever frees space has room reserved for itself: a full pool never gets stuck
+//!    (`writer::room`).
 
 pub(crate) mod need;
 pub(crate) mod next_checkpoint;

@@ -1,25 +1,25 @@
-//! Pacing: while free segments are very short, hosts write no faster than space is won for them.
+//! Pacing: when free segments are very short, hosts write no faster than space is freed for them.
 //!
-//! Moving what is live in a segment, and writing the checkpoint that frees it, win what was dead
-//! there. Without a pace hosts would run until the last free segment is gone, and then wait for a
-//! whole one; so they get what is won in small parts, as the work goes on: half of it as it is
-//! moved, and half as the checkpoint is written, which wins nothing more. Their writes wait among
-//! those that wait for space (`starved`); what needs no space does not wait.
+//! Moving the live data of a segment, and writing the checkpoint that frees it, recovers its dead
+//! bytes. Without pacing hosts would run until the last free segment is used, and then wait for a
+//! whole one; so they get what is recovered in small parts, as the work proceeds: half of it as
+//! data is moved, and half as the checkpoint is written. Their writes wait among those that wait
+//! for space (`starved`); what needs no space does not wait.
 //!
-//! One checkpoint may follow another, of metadata that was compacted or as room for it was short.
-//! Nothing is kept for hosts then, and they would be silent for as long as it is written. So they
-//! get at least a small part of what it writes: each frees segments of data or of metadata, and
-//! what must stay free stays in any case (`room`).
+//! One checkpoint may follow another, for compacted metadata or because room for it was short. Then
+//! nothing is left for hosts, and they would stall while it is written. So they get at least a
+//! small part of what it writes: each frees segments of data or of metadata, and what must stay
+//! free stays in any case (`room`).
 
-/// From this shortage on (in thousandths) hosts are paced.
+/// The shortage (in thousandths) from which on hosts are paced.
 pub(crate) const PACED_PERMILLE: u64 = 600;
 
-/// Where so little of what is moved is won, moves take longer than checkpoints by far: hosts get
-/// all of it at once.
+/// If less than this fraction of what is moved is recovered, moves take much longer than
+/// checkpoints: hosts then get all of it at once.
 const KEPT_PERMILLE: u64 = 100;
 
-/// Of a checkpoint hosts get at least one in so many of the parts that they get of what is won: a
-/// sixteenth where they would have to wait for a whole segment.
+/// The divisor for the minimum that hosts get of a checkpoint, relative to their share of what is
+/// recovered: a sixteenth if they would otherwise have to wait for a whole segment.
 const CHECKPOINT_DIVISOR: u64 = 4;
 
 /// What hosts may write for each turn that frees nodes or compacts metadata, and moves no data.
@@ -27,7 +27,7 @@ const TURN_BYTES: i64 = 8 << 10;
 
 /// How fast hosts may write.
 pub(crate) struct Pace {
-    /// What they may write ahead of the work.
+    /// How far they may run ahead of the work.
     bytes_max: i64,
     /// None while they are not paced.
     now: Option<Budget>,
@@ -36,35 +36,37 @@ pub(crate) struct Pace {
 /// What hosts may write.
 #[derive(Clone, Copy, Debug, Default)]
 struct Budget {
-    /// Bytes of log; below zero where a record took more than was left.
+    /// Bytes of log; negative if a record took more than was left.
     bytes: i64,
-    /// Bytes that a thousand bytes that are moved win for them.
+    /// Bytes recovered for them per thousand bytes moved.
     share_permille: u64,
-    /// Bytes of log that a thousand bytes of a checkpoint give them at least.
+    /// The minimum bytes of log for them per thousand bytes of a checkpoint.
     checkpoint_permille: u64,
-    /// What was won and not given yet: they get it while the checkpoint is written that frees it.
+    /// What was recovered and not granted yet: they get it while the checkpoint that frees it is
+    /// written.
     kept_bytes: u64,
 }
 
-/// What hosts get of what is won, in thousandths: one and a half times that where the shortage
-/// begins to be felt, a quarter where they would have to wait for a whole segment.
+/// Returns the fraction of what is recovered that hosts get, in thousandths: one and a half times
+/// all of it at the beginning of the shortage, a quarter if they would have to wait for a whole
+/// segment.
 fn generosity_permille(shortage_permille: u64) -> u64 {
     let into = shortage_permille.clamp(PACED_PERMILLE, 1000) - PACED_PERMILLE;
     1500 - 1250 * into / (1000 - PACED_PERMILLE)
 }
 
 impl Pace {
-    /// None, until there is a shortage.
+    /// Creates a pace without limit, until there is a shortage.
     pub(crate) fn new(bytes_max: u32) -> Self {
         Self { bytes_max: bytes_max.into(), now: None }
     }
 
-    /// What hosts may write now, where they are paced.
+    /// Returns what hosts may write now, if they are paced.
     pub(crate) fn budget_bytes(&self) -> Option<i64> {
         self.now.map(|budget| budget.bytes)
     }
 
-    /// A segment is emptied in which so many units are live and dead, at such a shortage.
+    /// Sets the pace for emptying a segment with so many live and dead units, at this shortage.
     pub(crate) fn set(&mut self, shortage_permille: u64, live_units: u64, dead_units: u64) {
         if shortage_permille < PACED_PERMILLE {
             self.now = None;
@@ -78,26 +80,26 @@ impl Pace {
         self.now = Some(Budget { share_permille, checkpoint_permille, ..old });
     }
 
-    /// There is nothing to be won: hosts may have what is left.
+    /// Ends pacing: nothing can be recovered, so hosts may have what is left.
     pub(crate) fn end(&mut self) {
         self.now = None;
     }
 
-    /// Hosts have taken so much of the log.
+    /// Charges bytes of log to hosts.
     pub(crate) fn spend(&mut self, bytes: u64) {
         if let Some(budget) = &mut self.now {
             budget.bytes -= bytes as i64;
         }
     }
 
-    /// A turn has won space, but there is no figure for how much.
+    /// Grants hosts a fixed amount for a turn that has freed an unknown amount.
     pub(crate) fn win_turn(&mut self) {
         if let Some(budget) = &mut self.now {
             budget.bytes = (budget.bytes + TURN_BYTES).min(self.bytes_max);
         }
     }
 
-    /// So many bytes of a segment that is emptied were moved.
+    /// Grants hosts their share for bytes moved from a segment that is being emptied.
     pub(crate) fn win(&mut self, moved_bytes: u64) {
         if let Some(budget) = &mut self.now {
             let won = moved_bytes * budget.share_permille / 1000;
@@ -107,8 +109,8 @@ impl Pace {
         }
     }
 
-    /// So many bytes of a checkpoint were written, of `left_bytes` that were still to be: gives
-    /// hosts that part of what is kept for them, or the least that they get if that is more.
+    /// Grants hosts their share for `bytes` of a checkpoint, of which `left_bytes` were still to be
+    /// written: that fraction of what is kept for them, or the minimum if that is more.
     pub(crate) fn win_by_checkpoint(&mut self, bytes: u64, left_bytes: u64) {
         if let Some(budget) = &mut self.now {
             let part = u128::from(budget.kept_bytes) * u128::from(bytes) / u128::from(left_bytes);
@@ -130,7 +132,8 @@ mod tests {
         assert_eq!([0, 600, 800, 1000, 2000].map(generosity_permille), [1500, 1500, 875, 250, 250]);
     }
 
-    /// What is given for a checkpoint of 16 MiB in 64 parts, of which the hosts use all at once.
+    /// Returns what is granted for a checkpoint of 16 MiB in 64 parts, each of which hosts use at
+    /// once.
     fn given_by_a_checkpoint(pace: &mut Pace) -> Vec<i64> {
         let (part, total) = (256 << 10, 16 << 20);
         let parts = (0..64).map(|done| {

@@ -1,5 +1,5 @@
-//! Which pages of the segment table have rows that have changed since a checkpoint has captured
-//! them. Noted with each change of a row, so it costs next to nothing.
+//! The pages of the segment table with rows that have changed since a checkpoint captured them.
+//! Updated with each change of a row, at almost no cost.
 
 use format::SegmentRow;
 use format::page::PAGE_BYTES;
@@ -11,7 +11,7 @@ use crate::space::segments::Segments;
 const ROWS: u64 = SEGMENT_ROWS_PER_PAGE as u64;
 const BITS: usize = u64::BITS as usize;
 
-/// The pages of rows that have changed.
+/// The changed pages of rows.
 #[derive(Debug, Default)]
 pub(crate) struct RowPages {
     /// In the order in which they have changed first.
@@ -21,7 +21,7 @@ pub(crate) struct RowPages {
 }
 
 impl RowPages {
-    /// The row of a segment has changed.
+    /// Records that the row of a segment has changed.
     pub(crate) fn change(&mut self, segment: u32) {
         self.change_page(u64::from(segment / SEGMENT_ROWS_PER_PAGE));
     }
@@ -42,12 +42,12 @@ impl RowPages {
         word.is_some_and(|word| word & 1 << (page as usize % BITS) != 0)
     }
 
-    /// How many have changed.
+    /// Returns how many have changed.
     pub(crate) fn changed_count(&self) -> u64 {
         self.changed.len() as u64
     }
 
-    /// Those that have changed; none has from here on.
+    /// Takes those that have changed.
     pub(crate) fn take(&mut self) -> Vec<u64> {
         for page in &self.changed {
             self.is_changed[*page as usize / BITS] &= !(1 << (*page as usize % BITS));
@@ -57,8 +57,7 @@ impl RowPages {
 }
 
 impl Segments {
-    /// From here on checkpoints write the rows in pages. Those that a stream has are all to be
-    /// written.
+    /// Switches checkpoints to pages of rows. Those that are in a stream must all be written.
     pub(crate) fn divide(&mut self) {
         if self.pages.is_some() {
             return;
@@ -71,24 +70,24 @@ impl Segments {
         self.pages = Some(pages);
     }
 
-    /// A page is to be written anew.
+    /// Marks a page to be rewritten.
     pub(crate) fn change_page(&mut self, page: u64) {
         if let Some(pages) = &mut self.pages {
             pages.change_page(page);
         }
     }
 
-    /// How many pages hold all rows.
+    /// Returns how many pages hold all rows.
     pub(crate) fn page_count(&self) -> u64 {
         u64::from(self.count()).div_ceil(ROWS)
     }
 
-    /// The pages that have changed; none has from here on.
+    /// Takes the pages that have changed.
     pub(crate) fn take_changed_pages(&mut self) -> Vec<u64> {
         self.pages.as_mut().map_or_else(Vec::new, RowPages::take)
     }
 
-    /// Whether a page has a row that is not zeros.
+    /// Returns whether a page has a row that is not zeros.
     pub(crate) fn uses_page(&self, page: u64) -> bool {
         self.rows_of_page(page).iter().any(|row| row.state != format::SegmentState::Free)
     }
@@ -97,7 +96,7 @@ impl Segments {
         self.rows_in(page * ROWS..(page + 1) * ROWS)
     }
 
-    /// Writes a page to `out`, which is as long.
+    /// Encodes a page into `out`, which has its size.
     pub(crate) fn encode_page(&self, page: u64, out: &mut [u8]) {
         out.fill(0);
         let rows = self.rows_of_page(page).iter().zip((page * ROWS) as u32..);
@@ -106,17 +105,17 @@ impl Segments {
         }
     }
 
-    /// Whether this is what a page holds, unless that has changed.
+    /// Returns whether this is the content of a page, unless that has changed.
     pub(crate) fn is_page(&self, page: u64, stored: &[u8]) -> bool {
         let mut held = [0; PAGE_BYTES];
         self.encode_page(page, &mut held);
         held == *stored || self.pages.as_ref().is_some_and(|pages| pages.is_changed(page))
     }
 
-    /// A page is as a checkpoint has it.
+    /// Loads a page of a checkpoint.
     ///
     /// # Errors
-    /// If a row is impossible or not known, or one of a segment that does not exist.
+    /// If a row is impossible, unknown, or of a segment that does not exist.
     pub(crate) fn decode_page(
         &mut self,
         geometry: format::Geometry,

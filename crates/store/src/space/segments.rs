@@ -16,7 +16,7 @@ use crate::space::tally::Tally;
 use crate::space::undiscarded::Undiscarded;
 use crate::space::widths::FreeSegments;
 
-/// Segments that were freed, and who may read them still.
+/// Freed segments, and who may still read them.
 struct Freed {
     readers: [Weak<ReaderToken>; 2],
     segments: Vec<u32>,
@@ -32,26 +32,25 @@ impl Freed {
 pub(crate) struct Segments {
     rows: Vec<SegmentRow>,
     free: FreeSegments,
-    /// Added to the pool, but not in both superblocks yet: for metadata only.
+    /// Added to the pool, but not in both superblocks yet: only for metadata.
     fresh: BTreeSet<u32>,
-    /// The first segment that is not in both superblocks, if any is not.
+    /// The first segment that is not in both superblocks, if there is one.
     fresh_from: Option<u32>,
-    /// Freed, but perhaps still read from: oldest first, log and metadata apart.
+    /// Freed, but perhaps still being read: oldest first, log and metadata separately.
     limbo: [VecDeque<Freed>; 2],
-    /// Whether metadata that is written from here on stands twice.
+    /// Whether metadata written from here on has two copies.
     mirrors: bool,
-    /// The pages that the rows are stored in; none where each checkpoint writes all rows, in a
-    /// stream.
+    /// The pages of the rows; `None` if each checkpoint writes all rows, in a stream.
     pub(crate) pages: Option<RowPages>,
     /// Whether the last checkpoint has them in a stream.
     is_in_stream: bool,
     /// The epoch in which segments are opened now.
     pub(crate) epoch: u64,
-    /// What all rows add up to.
+    /// The sums over all rows.
     tally: Tally,
-    /// Segments that were opened from this LSN on hold nothing that counts as no unit.
+    /// Segments opened from this LSN on have no data that counts no unit.
     known_from_lsn: u64,
-    /// Segments that count nothing live, and hold something all the same.
+    /// Segments that count nothing live, but are not empty.
     pub(crate) weightless: BTreeSet<u32>,
     /// Free, and not discarded.
     undiscarded: Undiscarded,
@@ -60,11 +59,11 @@ pub(crate) struct Segments {
     pub(crate) walks: std::cell::Cell<u64>,
 }
 
-/// So many rows are walked again in builds with assertions, each time they are asked for.
+/// Up to so many rows are recounted in builds with assertions, at each use of the sums.
 const PROVED_ROWS_MAX: usize = 1024;
 
 impl Segments {
-    /// A table in which all but segment 0 are free.
+    /// Creates a table in which all except segment 0 are free.
     pub(crate) fn new(geometry: Geometry, version: FormatVersion) -> Self {
         let rows = vec![SegmentRow::default(); geometry.segment_count as usize];
         Self {
@@ -86,14 +85,14 @@ impl Segments {
         }
     }
 
-    /// Metadata stands twice from here on.
+    /// Switches to two copies of metadata.
     pub(crate) fn upgraded(&mut self, geometry: Geometry) {
         self.mirrors = true;
         self.fill_with(metadata_blocks(geometry, FormatVersion::V3));
     }
 
-    /// Segments of metadata that stands once though it is to stand twice, and that are to be
-    /// emptied for that.
+    /// Returns the segments of metadata with one copy that should have two, and are to be emptied
+    /// for that.
     pub(crate) fn of_one_copy(&self) -> impl Iterator<Item = (u32, SegmentRow)> + '_ {
         let segments = self.tally.of_one_copy.iter().filter(|_| self.mirrors);
         segments.map(|segment| (*segment, self.row(*segment))).filter(|(_, row)| row.live_units > 0)
@@ -107,22 +106,22 @@ impl Segments {
         }
     }
 
-    /// What all rows add up to, without a look at them.
+    /// Returns the sums over all rows, without walking them.
     pub(crate) fn tally(&self) -> &Tally {
         debug_assert!(self.rows.len() > PROVED_ROWS_MAX || self.tally.is_of(self.all_rows()));
         &self.tally
     }
 
     /// Adds rows up to `segment_count`. Until [`Segments::open_up`] only metadata may go to these
-    /// segments: what a checkpoint writes there is named by its own superblock, which knows them,
-    /// but a record may be found from an older one.
+    /// segments: the superblock of the checkpoint that writes there knows them, but a record may be
+    /// found from an older one.
     pub(crate) fn extend(&mut self, segment_count: u32) {
         self.fresh_from.get_or_insert(self.rows.len() as u32);
         self.fresh.extend(self.rows.len() as u32..segment_count);
         self.rows.resize(segment_count as usize, SegmentRow::default());
     }
 
-    /// Takes back the last [`Segments::extend`]; `false` if something of it was used.
+    /// Undoes the last [`Segments::extend`]; returns `false` if one of the segments was used.
     pub(crate) fn shrink(&mut self, segment_count: u32) -> bool {
         let mut added = self.rows[segment_count as usize..].iter();
         if added.any(|row| row.state != SegmentState::Free) {
@@ -134,24 +133,24 @@ impl Segments {
         true
     }
 
-    /// All segments that were added may be opened for anything from here on.
+    /// Allows all added segments to be opened for anything.
     pub(crate) fn open_up(&mut self) {
         let fresh = std::mem::take(&mut self.fresh);
         fresh.into_iter().for_each(|segment| self.free.insert(segment));
         self.fresh_from = None;
     }
 
-    /// Segments are discarded from here on when they are free ([`Segments::take_to_discard`]).
+    /// Discards segments from here on when they are free ([`Segments::take_to_discard`]).
     pub(crate) fn enable_discard(&mut self) {
         self.undiscarded.enable(self.free.segments());
     }
 
-    /// Whether there is a segment to be taken by [`Segments::take_to_discard`].
+    /// Returns whether [`Segments::take_to_discard`] would return a segment.
     pub(crate) fn has_to_discard(&mut self, spare: u32) -> bool {
         self.free_count() > spare && self.undiscarded.last_in(self.free.segments()).is_some()
     }
 
-    /// Takes out a free segment that is to be discarded, as long as more than `spare` are free;
+    /// Takes out a free segment to discard, as long as more than `spare` are free;
     /// [`Segments::discarded`] puts it back.
     pub(crate) fn take_to_discard(&mut self, spare: u32) -> Option<u32> {
         if self.free_count() <= spare {
@@ -163,8 +162,7 @@ impl Segments {
         Some(segment)
     }
 
-    /// A segment was discarded, and is free again. If the device does not support that, no other
-    /// one is discarded.
+    /// Puts back a discarded segment. If the device does not support discarding, there are no more.
     pub(crate) fn discarded(&mut self, segment: u32, is_supported: bool) {
         assert_eq!(self.row(segment).state, SegmentState::Free, "it was opened meanwhile");
         self.free.insert(segment);
@@ -173,7 +171,7 @@ impl Segments {
         }
     }
 
-    /// What was freed can be opened again, for what it could be before.
+    /// Makes a freed segment available again, for what it could be before.
     fn offer(&mut self, segment: u32) {
         self.undiscarded.freed(segment);
         let is_fresh = self.fresh_from.is_some_and(|first| segment >= first);
@@ -184,8 +182,8 @@ impl Segments {
         }
     }
 
-    /// Segments that were opened for metadata that was not written are free again, at once: nothing
-    /// names a place in them, and nobody has read one.
+    /// Frees segments at once that were opened for metadata that was not written: nothing refers to
+    /// a place in them, and nobody has read one.
     pub(crate) fn give_back(&mut self, segments: impl IntoIterator<Item = u32>) {
         for segment in segments {
             assert_eq!(self.row(segment).live_units, 0, "a live segment was given back");
@@ -194,55 +192,55 @@ impl Segments {
         }
     }
 
-    /// How many segments a checkpoint can open now.
+    /// Returns how many segments a checkpoint can open now.
     pub(crate) fn free_for_metadata(&mut self) -> u32 {
         self.free_count() + self.fresh.len() as u32
     }
 
-    /// How many there are, with segment 0.
+    /// Returns the number of segments, including segment 0.
     pub(crate) fn count(&self) -> u32 {
         self.rows.len() as u32
     }
 
-    /// The rows of these segments, as far as there are any.
+    /// Returns the rows of these segments, as far as they exist.
     pub(crate) fn rows_in(&self, segments: std::ops::Range<u64>) -> &[SegmentRow] {
         let end = segments.end.min(self.rows.len() as u64) as usize;
         self.rows.get(segments.start as usize..end).unwrap_or(&[])
     }
 
-    /// The row of a segment.
+    /// Returns the row of a segment.
     pub(crate) fn row(&self, segment: u32) -> SegmentRow {
         self.rows[segment as usize]
     }
 
-    /// How many whole segments those make up that can be opened now.
+    /// Returns how many whole segments those that can be opened now make up.
     pub(crate) fn free_count(&mut self) -> u32 {
         self.reap();
         self.free.whole_count()
     }
 
-    /// Whether no segment can be opened now.
+    /// Returns whether no segment can be opened now.
     pub(crate) fn is_none_free(&mut self) -> bool {
         self.reap();
         self.free.is_empty()
     }
 
-    /// How many segments are neither free nor on the way to it.
+    /// Returns how many segments are neither free nor being freed.
     pub(crate) fn used_count(&self) -> u32 {
         self.tally.used
     }
 
-    /// Bytes that are live in log segments: volume data.
+    /// Returns the live bytes of log segments: volume data.
     pub(crate) fn live_log_bytes(&self) -> u64 {
         self.tally.live_log_units * format::PLACE_UNIT_BYTES
     }
 
-    /// Bytes that are live in all segments: volume data, and metadata with its second copies.
+    /// Returns the live bytes of all segments: volume data, and both copies of metadata.
     pub(crate) fn live_bytes(&self) -> u64 {
         self.tally.live_units * format::PLACE_UNIT_BYTES
     }
 
-    /// Opens a free segment, the lowest (so that the same history gives the same places).
+    /// Opens a free segment, the lowest (so that the same history gives the same locations).
     pub(crate) fn open(&mut self, state: SegmentState, lsn: u64) -> Option<u32> {
         self.reap();
         let fresh = if state == SegmentState::Metadata { self.fresh.pop_first() } else { None };
@@ -253,10 +251,10 @@ impl Segments {
         Some(segment)
     }
 
-    /// Recovery found that this segment was opened behind the checkpoint, as it is named by a
-    /// record of this number and epoch: all that is in it is of that epoch or a later one. It was
-    /// free there, or dead: that was freed behind the checkpoint, and may have become something
-    /// else.
+    /// Reopens a segment during recovery that was opened after the checkpoint, because a record of
+    /// this number and epoch names it: all that is in it is of that epoch or a later one. It was
+    /// free in the checkpoint, or dead: then it was freed after the checkpoint, and may have been
+    /// reused for something else.
     pub(crate) fn reopen(&mut self, segment: u32, state: SegmentState, record: (u64, u64)) {
         let row = self.row(segment);
         let was_free = self.free.remove(segment);
@@ -265,8 +263,8 @@ impl Segments {
         }
     }
 
-    /// The log that is still to be followed goes on in this segment, from this record on: nobody
-    /// may open it before that. It was free when the log took it, so nothing in it is live.
+    /// Reserves a segment in which the log that is still to be replayed continues, from this record
+    /// on. It was free when the log took it, so nothing in it is live.
     pub(crate) fn reserve_for_log(&mut self, segment: u32, record: (u64, u64)) {
         let Some(row) = self.rows.get(segment as usize) else { return };
         if row.live_units == 0 {
@@ -275,18 +273,18 @@ impl Segments {
         }
     }
 
-    /// Some stored bytes are live.
+    /// Counts stored bytes as live.
     pub(crate) fn add_live(&mut self, place: Place, units: u32) -> Result<(), StoreError> {
         self.count_live(place, |live| live.checked_add(units))
     }
 
-    /// Some stored bytes are dead.
+    /// Counts stored bytes as dead.
     pub(crate) fn sub_live(&mut self, place: Place, units: u32) -> Result<(), StoreError> {
         self.count_live(place, |live| live.checked_sub(units))
     }
 
-    /// Places and counts come from the medium: one that is impossible is damage that has a right
-    /// checksum, and no reason to die of.
+    /// Locations and counts come from the medium: an impossible one is damage with a valid
+    /// checksum, and must not cause a panic.
     fn count_live(
         &mut self,
         place: Place,
@@ -302,19 +300,19 @@ impl Segments {
         Ok(())
     }
 
-    /// Segments that are opened from here on are written by who counts each chunk.
+    /// Records that in segments opened from here on each chunk is counted.
     pub(crate) fn know_from(&mut self, lsn: u64) {
         self.known_from_lsn = lsn;
     }
 
-    /// Whether all that is live in a segment counts: it holds metadata, or what was written since
-    /// the pool was opened.
+    /// Returns whether everything live in a segment is counted: it has metadata, or what was
+    /// written since the pool was opened.
     pub(crate) fn is_known(&self, segment: u32) -> bool {
         let row = self.rows[segment as usize];
         row.state != SegmentState::Log || row.opened_lsn >= self.known_from_lsn
     }
 
-    /// The segments in which nothing is live, without those in `keep`.
+    /// Returns the segments without live data, except those in `keep`.
     pub(crate) fn dead(&self, keep: &BTreeSet<u32>) -> Vec<u32> {
         let dead = self.tally().empty.range(1..);
         dead.filter(|segment| !keep.contains(segment) && !self.weightless.contains(segment))
@@ -322,7 +320,7 @@ impl Segments {
             .collect()
     }
 
-    /// Frees segments, for when the readers that hold `readers` (an earlier token) are gone, and of
+    /// Frees segments once the readers that hold `readers` (an earlier token) are gone, and for
     /// metadata those that hold `images` as well.
     pub(crate) fn free(
         &mut self,
@@ -344,7 +342,7 @@ impl Segments {
         of_metadata.push_back(Freed { readers: [readers, images], segments: metadata });
     }
 
-    /// Frees a segment that the checkpoint from which a pool was opened has freed, if nothing has
+    /// Frees a segment that the checkpoint with which a pool was opened has freed, if nothing has
     /// become live in it since. Nobody reads it.
     pub(crate) fn free_dead_one(&mut self, segment: u32) {
         let row = self.row(segment);
@@ -354,13 +352,13 @@ impl Segments {
         }
     }
 
-    /// Metadata segments that were freed and wait for their readers.
+    /// Returns how many freed metadata segments wait for their readers.
     pub(crate) fn metadata_in_limbo(&mut self) -> usize {
         self.reap();
         self.limbo[1].iter().map(|freed| freed.segments.len()).sum()
     }
 
-    /// Whether segments were freed that readers still hold.
+    /// Returns whether freed segments wait for readers.
     pub(crate) fn awaits_readers(&mut self) -> bool {
         self.reap();
         self.limbo.iter().flatten().any(|freed| !freed.segments.is_empty())
@@ -378,8 +376,8 @@ impl Segments {
         ready.into_iter().for_each(|segment| self.offer(segment));
     }
 
-    /// All segments with what is live in each. 65,536 of them take some tenths of a millisecond:
-    /// nothing to be done under the writer's lock but once for a whole segment.
+    /// Returns all segments with their live units. For 65,536 of them this takes some tenths of a
+    /// millisecond: under the writer's lock it may be done only once per whole segment.
     pub(crate) fn rows(&self) -> impl ExactSizeIterator<Item = (u32, SegmentRow)> + '_ {
         #[cfg(test)]
         self.walks.set(self.walks.get() + 1);
@@ -391,7 +389,8 @@ impl Segments {
     }
 }
 
-/// The row of a segment that a record of this number and epoch, or a checkpoint behind it, opens.
+/// Returns the row of a segment opened by a record of this number and epoch, or by a checkpoint
+/// after it.
 fn opened(state: SegmentState, (opened_lsn, opened_epoch): (u64, u64)) -> SegmentRow {
     SegmentRow { state, opened_lsn, opened_epoch, ..SegmentRow::default() }
 }

@@ -1,136 +1,136 @@
-//! The supply of free segments: what was done to win some, and where that is of no use for now.
+//! The supply of free segments: what was done to free some, and where that is useless for now.
 //!
 //! Invariants:
-//! 1. The *work* ([`Supply::work_bytes`]) only grows, and no job was fed after more of it than was
-//!    done.
-//! 2. Where nothing can be brought back for a need, nothing can for one for which less is done; and
-//!    what feeds one feeds those for which more is done.
+//! 1. The *work* ([`Supply::work_bytes`]) only increases, and the work at which a job was last
+//!    admitted is never higher.
+//! 2. If nothing can be reclaimed for a need, nothing can for one for which less is done; and a job
+//!    with one need counts as admitted also for needs for which more is done.
 
 use std::collections::BTreeSet;
 
 use crate::space::need::Need;
 
-/// When reclaim found nothing to bring back.
+/// The state in which reclaim found nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exhausted {
-    /// How much was live in the log's segments.
+    /// The live bytes in the log's segments.
     pub(crate) live_bytes: u64,
-    /// How much log was written since the start, and changed metadata waited for a checkpoint: what
-    /// was written over since may be worth a look.
+    /// The bytes of log written since the start, and of changed metadata that waited for a
+    /// checkpoint: what was overwritten since may be worth another try.
     pub(crate) log_bytes: u64,
 }
 
-/// See the module.
+/// The supply; see the module.
 #[derive(Default)]
 pub(crate) struct Supply {
-    /// What was done to win space: see `starved`.
+    /// What was done to free space: see `starved`.
     work_bytes: u64,
-    /// How much of that when a job that had waited joined the last time, for each need.
+    /// For each need, the work done when a waiting job last joined.
     fed_at_work_bytes: [u64; Need::ALL.len()],
-    /// When reclaim found nothing to bring back, for each need.
+    /// For each need, the state in which reclaim found nothing.
     exhausted_at: [Option<Exhausted>; Need::ALL.len()],
-    /// Blocks that were looked at to tell replacements from new data, since the start.
+    /// Blocks examined to distinguish replacements from new data, since the start.
     needs_looked_at: u64,
-    /// Reclaim rests until so many bytes of log were written, or so few bytes are live.
+    /// Reclaim pauses until so many bytes of log were written, or so few bytes are live.
     reclaim_rest: Option<(u64, u64)>,
-    /// Segments that could not be emptied: what is live in them is damaged.
+    /// Segments that could not be emptied, because live data in them is damaged.
     unreclaimable: BTreeSet<u32>,
     /// Segments of metadata that are being emptied: no checkpoint fills their holes.
     compacted: BTreeSet<u32>,
-    /// Compaction has gained nothing: it rests until so many bytes of log were written.
+    /// Compaction has gained nothing: it pauses until so many bytes of log were written.
     compaction_rest: Option<u64>,
 }
 
 impl Supply {
-    /// What was done to win space.
+    /// Returns the work done to free space.
     pub(crate) fn work_bytes(&self) -> u64 {
         self.work_bytes
     }
 
-    /// So much more was.
+    /// Adds to it.
     pub(crate) fn count_work(&mut self, bytes: u64) {
         self.work_bytes += bytes;
     }
 
-    /// A job has joined that had waited for this.
+    /// Records that a job joined that had waited with this need.
     pub(crate) fn fed(&mut self, need: Need) {
         self.fed_at_work_bytes[need as usize..].fill(self.work_bytes);
     }
 
-    /// What was done since one was fed.
+    /// Returns the work done since such a job joined.
     pub(crate) fn work_bytes_since_fed(&self, need: Need) -> u64 {
         let fed_at = self.fed_at_work_bytes[need as usize];
         assert!(fed_at <= self.work_bytes, "work that was not done yet has fed somebody");
         self.work_bytes - fed_at
     }
 
-    /// When nothing could be brought back for this, if that was so.
+    /// Returns the state in which nothing could be reclaimed for this need, if there was one.
     pub(crate) fn exhausted(&self, need: Need) -> Option<Exhausted> {
         self.exhausted_at[need as usize]
     }
 
-    /// Nothing can be brought back for this.
+    /// Records that nothing can be reclaimed for this need.
     pub(crate) fn note_exhausted(&mut self, need: Need, exhausted: Exhausted) {
         self.exhausted_at[..=need as usize].fill(Some(exhausted));
     }
 
-    /// Blocks that were looked at to tell replacements from new data.
+    /// Returns the blocks examined to distinguish replacements from new data.
     pub(crate) fn needs_looked_at(&self) -> u64 {
         self.needs_looked_at
     }
 
-    /// One more is.
+    /// Counts one more.
     pub(crate) fn look_at_need(&mut self) {
         self.needs_looked_at += 1;
     }
 
-    /// Reclaim has found nothing worth the moving: it rests until so many bytes of log were written
-    /// since the start, or no more are live than so many.
+    /// Pauses reclaim, which has found nothing worth moving, until so many bytes of log were
+    /// written since the start, or no more than so many are live.
     pub(crate) fn rest_from_reclaim(&mut self, log_bytes: u64, live_bytes: u64) {
         self.reclaim_rest = Some((log_bytes, live_bytes));
     }
 
-    /// Whether it rests, now that so many are.
+    /// Returns whether it pauses at these values.
     pub(crate) fn does_reclaim_rest(&self, log_bytes: u64, live_bytes: u64) -> bool {
         self.reclaim_rest.is_some_and(|(until, least)| log_bytes < until && live_bytes > least)
     }
 
-    /// Segments that could not be emptied.
+    /// Returns whether a segment could not be emptied.
     pub(crate) fn is_unreclaimable(&self, segment: u32) -> bool {
         self.unreclaimable.contains(&segment)
     }
 
-    /// One could not be: it is left alone until it is freed.
+    /// Marks a segment as such until it is freed.
     pub(crate) fn leave_alone(&mut self, segment: u32) {
         self.unreclaimable.insert(segment);
     }
 
-    /// One is freed.
+    /// Removes the mark of a freed segment.
     pub(crate) fn freed(&mut self, segment: u32) {
         self.unreclaimable.remove(&segment);
     }
 
-    /// Segments of metadata that are being emptied.
+    /// Returns the segments of metadata that are being emptied.
     pub(crate) fn compacted(&self) -> &BTreeSet<u32> {
         &self.compacted
     }
 
-    /// These are, from here on.
+    /// Sets them.
     pub(crate) fn begin_compaction(&mut self, segments: BTreeSet<u32>) {
         self.compacted = segments;
     }
 
-    /// None are any more; those that were, unless they were given up.
+    /// Clears them; returns those that were being emptied and were not given up.
     pub(crate) fn end_compaction(&mut self) -> BTreeSet<u32> {
         std::mem::take(&mut self.compacted)
     }
 
-    /// Compaction rests until so many bytes of log were written since the start.
+    /// Pauses compaction until so many bytes of log were written since the start.
     pub(crate) fn rest_from_compaction(&mut self, log_bytes: u64) {
         self.compaction_rest = Some(log_bytes);
     }
 
-    /// Whether it rests, now that so many were.
+    /// Returns whether it pauses at this value.
     pub(crate) fn does_compaction_rest(&self, log_bytes: u64) -> bool {
         self.compaction_rest.is_some_and(|until| log_bytes < until)
     }

@@ -1,6 +1,6 @@
-//! What the rows of the segment table add up to. There may be very many of them, so nothing that is
-//! asked under the writer's lock for each commit, turn or checkpoint walks them: the sums change
-//! with the rows.
+//! Sums over the rows of the segment table. There may be very many rows, so whatever is needed
+//! under the writer's lock for each commit, turn or checkpoint is kept as a sum that changes with
+//! the rows.
 
 use std::collections::BTreeSet;
 
@@ -11,27 +11,28 @@ use crate::NODE_UNITS;
 /// Sums over all rows.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Blocks of a segment that a checkpoint can fill.
+    /// The usable blocks of a segment.
     metadata_blocks: u64,
     /// Segments that are not free.
     pub(super) used: u32,
-    /// Units of 64 bytes that are live in all segments: both copies of what stands twice.
+    /// Live units of 64 bytes in all segments, counting both copies.
     pub(super) live_units: u64,
-    /// Of these in segments of the log.
+    /// Those of them in log segments.
     pub(super) live_log_units: u64,
-    /// Segments in use in which nothing is live.
+    /// Used segments without live data.
     pub(super) empty: BTreeSet<u32>,
-    /// Segments of metadata in which something is live.
+    /// Segments of metadata with live data.
     pub(crate) metadata: BTreeSet<u32>,
-    /// Segments of metadata that stands once, live or not: the last checkpoint may have something
-    /// in them that was removed since.
+    /// Segments of metadata with one copy, live or not: the last checkpoint may have something in
+    /// them that was removed since.
     pub(crate) of_one_copy: BTreeSet<u32>,
-    /// Blocks of metadata segments that nothing live is in, at least: see [`Tally::holes_of`].
+    /// The minimum number of blocks of metadata segments without live data: see
+    /// [`Tally::holes_of`].
     pub(crate) holes_blocks: u64,
 }
 
 impl Tally {
-    /// That of rows that are all free, where a checkpoint can fill so many blocks of a segment.
+    /// Returns the sums of free rows, with so many usable blocks per segment.
     pub(crate) fn new(metadata_blocks: u32) -> Self {
         Self {
             metadata_blocks: metadata_blocks.into(),
@@ -45,8 +46,8 @@ impl Tally {
         }
     }
 
-    /// A row becomes another. The sets change only when a segment is opened, freed, or no longer
-    /// empty, not with each chunk.
+    /// Replaces a row. The sets change only when a segment is opened, freed, or no longer empty,
+    /// not with each chunk.
     pub(crate) fn change(&mut self, segment: u32, old: SegmentRow, new: SegmentRow) {
         let is_used = |row: SegmentRow| row.state != SegmentState::Free;
         self.used = self.used - u32::from(is_used(old)) + u32::from(is_used(new));
@@ -64,8 +65,8 @@ impl Tally {
         keep(&mut self.of_one_copy, segment, is_once(old), is_once(new));
     }
 
-    /// Blocks of a segment of metadata that nothing live is in, at least: each half of a block that
-    /// is live may be in a block of its own.
+    /// Returns the minimum number of blocks of a metadata segment without live data: each live half
+    /// block may be in a block of its own.
     pub(crate) fn holes_of(&self, row: SegmentRow) -> u64 {
         match row.state {
             SegmentState::Metadata if row.live_units > 0 => {
@@ -75,7 +76,7 @@ impl Tally {
         }
     }
 
-    /// Whether it is what these rows add up to.
+    /// Returns whether these are the sums of these rows.
     pub(crate) fn is_of(&self, rows: impl Iterator<Item = (u32, SegmentRow)>) -> bool {
         let mut sum = Self::new(self.metadata_blocks as u32);
         rows.for_each(|(segment, row)| sum.change(segment, SegmentRow::default(), row));
@@ -83,7 +84,7 @@ impl Tally {
     }
 }
 
-/// How often what is live in a segment stands there.
+/// Returns how many copies the data of a segment has.
 fn copies_of(row: SegmentRow) -> u64 {
     if row.state == SegmentState::Metadata && row.mirrored { 2 } else { 1 }
 }

@@ -1,13 +1,13 @@
-//! Free segments that are not discarded yet: the device keeps what was in them.
+//! Free segments that are not discarded yet: the device still holds their old content.
 //!
 //! Invariants:
-//! 1. A segment that is being discarded is not free meanwhile: nobody can open it.
-//! 2. Only a segment that was free is discarded. So nothing durable names what is in it, and no
+//! 1. A segment is not free while it is being discarded: nobody can open it.
+//! 2. Only a segment that was free is discarded. So nothing durable refers to its content, and no
 //!    reader can still read it (`segments`).
 
 use std::collections::BTreeSet;
 
-/// Free segments that the device still holds the space of. Empty unless the pool discards.
+/// Free segments that were not discarded. Empty unless the pool discards.
 #[derive(Debug, Default)]
 pub(crate) struct Undiscarded {
     is_enabled: bool,
@@ -15,30 +15,30 @@ pub(crate) struct Undiscarded {
 }
 
 impl Undiscarded {
-    /// Segments are discarded from here on. Any of those that are free now may hold something.
+    /// Enables discarding. Any segment that is free now may have old content.
     pub(crate) fn enable(&mut self, free: &BTreeSet<u32>) {
         self.is_enabled = true;
         self.segments = free.clone();
     }
 
-    /// The device does not support it.
+    /// Disables it, because the device does not support it.
     pub(crate) fn disable(&mut self) {
         *self = Self::default();
     }
 
-    /// A segment was freed.
+    /// Adds a freed segment.
     pub(crate) fn freed(&mut self, segment: u32) {
         if self.is_enabled {
             self.segments.insert(segment);
         }
     }
 
-    /// A segment is not free any more, or is being discarded.
+    /// Removes a segment that is not free any more, or is being discarded.
     pub(crate) fn remove(&mut self, segment: u32) {
         self.segments.remove(&segment);
     }
 
-    /// The last of these that is in `free`. The log takes the first.
+    /// Returns the last of these that is in `free`. The log takes the first.
     pub(crate) fn last_in(&self, free: &BTreeSet<u32>) -> Option<u32> {
         self.segments.iter().rev().find(|segment| free.contains(segment)).copied()
     }

@@ -1,28 +1,29 @@
-//! Free segments, counted by how much they hold.
+//! Free segments, counted by their size.
 //!
-//! In a pool in stripes segments may be narrower than when it was made, as devices were lost, or
-//! are of different sizes. All that asks whether enough is free counts in *whole* segments, as wide
-//! as those: so many narrow ones count as one as make it up. A wider one counts as one, too.
+//! In a striped pool segments may be narrower than when it was created, because devices were lost,
+//! or differ in size. Whatever checks whether enough is free counts in *whole* segments, of the
+//! original width: several narrow ones that make up a whole one count as one. A wider one also
+//! counts as one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::chunks::medium::Medium;
 
-/// What a whole segment counts.
+/// The count of a whole segment.
 const WHOLE: u64 = 1024;
 
-/// How wide some segments are.
+/// The widths of some segments.
 #[derive(Debug, Default)]
 pub(crate) struct SegmentWidths(Vec<(u32, u64)>);
 
 impl SegmentWidths {
-    /// Of these segments.
+    /// Returns those of these segments.
     pub(crate) fn of(medium: &Medium, segments: impl Iterator<Item = u32>) -> Self {
         let columns = |segment| (segment, medium.geometry_of(segment).columns);
         Self::new(medium.geometry().columns, segments.map(columns))
     }
 
-    /// Of segments with so many columns of data, where a whole one has `whole_columns`.
+    /// Returns those of segments with so many data columns; a whole one has `whole_columns`.
     fn new(whole_columns: u8, segments: impl Iterator<Item = (u32, u8)>) -> Self {
         let counts =
             |columns: u8| (u64::from(columns) * WHOLE / u64::from(whole_columns)).min(WHOLE);
@@ -34,9 +35,9 @@ impl SegmentWidths {
 #[derive(Debug, Default)]
 pub(crate) struct FreeSegments {
     segments: BTreeSet<u32>,
-    /// What each narrow segment counts, free or not; all others count as whole.
+    /// The count of each narrow segment, free or not; all others count as whole.
     narrow: BTreeMap<u32, u64>,
-    /// What those that are free lack of whole ones, together.
+    /// How much the free ones together lack of whole ones.
     lacking: u64,
 }
 
@@ -45,7 +46,7 @@ impl FreeSegments {
         Self { segments: segments.collect(), ..Self::default() }
     }
 
-    /// Segments have these widths from here on; none of them is free.
+    /// Sets the widths of segments, none of which is free.
     pub(crate) fn set_widths(&mut self, widths: &SegmentWidths) {
         for (segment, counts) in &widths.0 {
             assert!(!self.segments.contains(segment), "segment {segment} is laid anew, and free");
@@ -67,7 +68,7 @@ impl FreeSegments {
         }
     }
 
-    /// Takes a segment out; `false` if it was not there.
+    /// Takes a segment out; returns `false` if it was not there.
     pub(crate) fn remove(&mut self, segment: u32) -> bool {
         let was_free = self.segments.remove(&segment);
         if was_free {
@@ -83,7 +84,7 @@ impl FreeSegments {
         Some(first)
     }
 
-    /// How many whole ones they make up.
+    /// Returns how many whole ones they make up.
     pub(crate) fn whole_count(&self) -> u32 {
         self.segments.len() as u32 - self.lacking.div_ceil(WHOLE) as u32
     }

@@ -1,4 +1,4 @@
-//! Segments that are laid anew, with another width, while nothing is in them.
+//! Segments that change their layout to another width, while they are empty.
 
 use std::collections::BTreeSet;
 
@@ -9,28 +9,28 @@ use crate::space::tally::Tally;
 use crate::space::widths::SegmentWidths;
 
 impl Segments {
-    /// A checkpoint can fill so many blocks of a segment from here on.
+    /// Sets the usable blocks of a segment.
     pub(crate) fn fill_with(&mut self, metadata_blocks: u32) {
         let mut tally = Tally::new(metadata_blocks);
         self.all_rows().for_each(|(id, row)| tally.change(id, SegmentRow::default(), row));
         self.tally = tally;
     }
 
-    /// Segments have these widths from here on; none of them can be opened now.
+    /// Sets the widths of segments, none of which can be opened now.
     pub(crate) fn set_widths(&mut self, widths: &SegmentWidths) {
         self.free.set_widths(widths);
     }
 
-    /// All segments have these widths, as they are found in a pool that is opened.
+    /// Sets the widths of all segments, as found when a pool is opened.
     pub(crate) fn found_widths(&mut self, widths: &SegmentWidths) {
         let free = std::mem::take(&mut self.free);
         self.free.set_widths(widths);
         free.segments().iter().for_each(|segment| self.free.insert(*segment));
     }
 
-    /// Takes out some of these segments, as far as they can be opened now, to be laid anew, and as
-    /// many others that may become narrower for them: at most half of all that can be opened, as
-    /// somebody may need one. [`Segments::laid_anew`] puts them back.
+    /// Takes out some of these segments that can be opened now, to change their layout, and as many
+    /// others that may become narrower for them: at most half of all that can be opened, because
+    /// others may need one. [`Segments::laid_anew`] puts them back.
     pub(crate) fn take_to_lay(&mut self, wanted: &[u32], most: usize) -> Vec<u32> {
         self.reap();
         let free = self.free.segments();
@@ -48,7 +48,7 @@ impl Segments {
         taken
     }
 
-    /// Segments were laid anew, or not, and are free again.
+    /// Puts back segments whose layout was or was not changed.
     pub(crate) fn laid_anew(&mut self, segments: Vec<u32>) {
         for segment in segments {
             assert_eq!(self.row(segment).state, SegmentState::Free, "it was opened meanwhile");

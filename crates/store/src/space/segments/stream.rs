@@ -8,7 +8,7 @@ use super::Segments;
 use crate::StoreError;
 
 impl Segments {
-    /// The table that a checkpoint has stored in a stream.
+    /// Decodes the table that a checkpoint has in a stream.
     pub(crate) fn decode(
         geometry: Geometry,
         version: FormatVersion,
@@ -27,7 +27,7 @@ impl Segments {
         Ok(segments)
     }
 
-    /// A row is as a checkpoint has it.
+    /// Sets a row as read from a checkpoint.
     pub(crate) fn read(
         &mut self,
         geometry: Geometry,
@@ -44,7 +44,7 @@ impl Segments {
         Ok(())
     }
 
-    /// As a checkpoint stores it in a stream; nothing where it is in pages.
+    /// Encodes the table for a stream; empty if it is in pages.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.encoded_bytes());
         if self.pages.is_none() {
@@ -53,23 +53,24 @@ impl Segments {
         out
     }
 
-    /// How long that is.
+    /// Returns the size of that.
     pub(crate) fn encoded_bytes(&self) -> usize {
         if self.pages.is_some() { 0 } else { self.rows.len() * SHORT_SEGMENT_ROW_BYTES }
     }
 
-    /// Whether the last checkpoint has the rows in a stream.
+    /// Returns whether the last checkpoint has the rows in a stream.
     pub(crate) fn is_in_stream(&self) -> bool {
         self.is_in_stream
     }
 
-    /// Whether checkpoints write the rows in pages, and none has yet; how long the stream is then.
+    /// Returns the size of the stream, if checkpoints are to write the rows in pages and none has
+    /// yet.
     pub(crate) fn to_be_divided_bytes(&self) -> Option<usize> {
         let is_to_be = self.is_in_stream && self.pages.is_some();
         is_to_be.then_some(self.rows.len() * SHORT_SEGMENT_ROW_BYTES)
     }
 
-    /// A checkpoint is on the medium.
+    /// Records that a checkpoint is on the medium.
     pub(crate) fn written(&mut self) {
         self.is_in_stream = self.pages.is_none();
     }
