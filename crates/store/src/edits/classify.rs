@@ -1,23 +1,24 @@
-//! What a block is, before it costs space: zeros, a repeated pattern, or data with a fingerprint.
+//! The class of a block, determined before it costs space: zeros, a repeated pattern, or data with
+//! a fingerprint.
 
 use block::{FRAME_BYTES, Frame};
 use format::{ChunkId, Fingerprint, Keys, MapEntry};
 
-/// What the front end found out about a block.
+/// The class of a block, as determined by the front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Zeros or 32 bits that repeat: the map entry says it all.
+    /// Zeros or 32 bits that repeat: the map entry has everything.
     Uniform(MapEntry),
     /// Anything else.
     Data(Fingerprint),
-    /// Data that a chunk holds already: it was compared.
+    /// Data that a chunk already has, as compared byte for byte.
     Known(Fingerprint, ChunkId),
-    /// Data that an earlier block of the same step holds: where in the step.
+    /// Data that an earlier block of the same step has: its index in the step.
     Twin(Fingerprint, usize),
 }
 
 impl Class {
-    /// The fingerprint, of data that is to be stored.
+    /// Returns the fingerprint of data that is to be stored.
     pub(crate) fn fingerprint(&self) -> Option<Fingerprint> {
         match self {
             Self::Data(fingerprint) => Some(*fingerprint),
@@ -26,9 +27,10 @@ impl Class {
     }
 }
 
-/// The map entry of a block that is the same 32 bits all over.
+/// Returns the map entry of a block that consists of the same 32 bits.
 pub(crate) fn uniform_entry(frame: &Frame) -> Option<MapEntry> {
-    // A block that equals itself four bytes on repeats its first four. Most blocks differ at once.
+    // A block that equals itself shifted by four bytes repeats its first four. Most blocks differ
+    // at once.
     if frame[..FRAME_BYTES - 4] != frame[4..] {
         return None;
     }
@@ -36,7 +38,7 @@ pub(crate) fn uniform_entry(frame: &Frame) -> Option<MapEntry> {
     Some(if bits == 0 { MapEntry::Zero } else { MapEntry::Pattern(bits) })
 }
 
-/// Looks at a block.
+/// Determines the class of a block.
 pub(crate) fn classify(keys: &Keys, frame: &Frame) -> Class {
     match uniform_entry(frame) {
         Some(entry) => Class::Uniform(entry),

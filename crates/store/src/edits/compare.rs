@@ -7,19 +7,19 @@ use format::{Compared, Entry, Keys};
 
 use crate::edits::edit::Edit;
 
-/// What COMPARE AND WRITE expects.
+/// The data that COMPARE AND WRITE expects.
 #[derive(Debug)]
 pub(crate) struct Compare {
     pub(super) volume: VolumeId,
     pub(super) range: SectorRange,
     pub(super) expected: DataOut,
-    /// What goes into the log of it, where it is a host's command.
+    /// The log entry for it, if it is a host's command.
     pub(crate) compared: Option<Box<Compared>>,
 }
 
 impl Compare {
-    /// What was written by one whose answer may have been lost, if blocks that were read hold just
-    /// what this one would write.
+    /// Returns what an earlier command wrote whose response may have been lost, if the blocks that
+    /// were read contain exactly what this one would write.
     pub(crate) fn done_before(
         &self,
         blocks: impl Iterator<Item = Frame>,
@@ -33,7 +33,7 @@ impl Compare {
         (keys.fingerprint(held) == compared.new).then_some(compared)
     }
 
-    /// Compares what was read with what is expected; the first byte that differs is the error.
+    /// Compares what was read with what is expected; the error has the first byte that differs.
     pub(crate) fn run(
         &self,
         blocks: &[(&(VolumeId, BlockNumber), &Frame)],
@@ -61,7 +61,7 @@ impl Compare {
 }
 
 impl Edit {
-    /// The entry of a host's COMPARE AND WRITE. To be taken once, with its steps.
+    /// Takes the log entry of a host's COMPARE AND WRITE. To be taken once, with its steps.
     pub(crate) fn take_compared(&mut self) -> Option<Entry> {
         self.compare.as_mut()?.compared.take().map(Entry::Compared)
     }

@@ -1,4 +1,4 @@
-//! What a copy comes down to.
+//! Planning a copy.
 
 use block::request::limits::COPY_SEGMENTS_MAX;
 use block::{
@@ -28,7 +28,7 @@ impl Edit {
         let moved: u64 = segments.iter().map(moved_blocks).sum();
         let staged = moved + 2 * segments.len() as u64 > sizes.tuning().edit_blocks_max;
         if staged && sizes.tuning().is_too_long_to_stage(segments.iter().map(moved_blocks)) {
-            // The commit that names all of it would take long.
+            // One commit that maps all of it would take long.
             edit.rest = Some(Rest::of_copy(segments));
             return Ok(edit);
         }
@@ -43,7 +43,7 @@ impl Edit {
         Ok(edit)
     }
 
-    /// Adds the steps of a piece of a segment: so many sectors, from one of its own on.
+    /// Adds the steps of a piece of a segment: so many sectors, from a given one on.
     pub(crate) fn copy_piece(&mut self, segment: &CopySegment, offset: u64, count: u64) {
         let piece = CopySegment {
             source_start: Sector(segment.source_start.0 + offset),
@@ -65,7 +65,7 @@ impl Edit {
         let (edges, inner) = if moved_blocks(&segment) == 0 {
             let (edges, inner) = Self::split_edges(to);
             if inner.count.0 > 0 {
-                // Sectors map by a constant, and the phase is the same: so do blocks.
+                // Sectors are shifted by a constant, and the phase is the same: so blocks are, too.
                 let offset = inner.start.sector().0 - to.start.0;
                 let from = Sector(segment.source_start.0 + offset).block();
                 let (source, destination) = (segment.source, segment.destination);
@@ -80,7 +80,7 @@ impl Edit {
         self.stage(segments, inner, part_blocks_max.unwrap_or(u64::MAX));
         for edge in edges {
             let blocks = edge.covering_blocks();
-            // Memory of their own is taken when what they become was read.
+            // They get memory of their own when their content was read.
             let frames = vec![Frame::zeros(); blocks.count.0 as usize];
             let volume = segment.destination;
             self.steps.push(Step::Put(Put::new(volume, blocks.start, frames)));
@@ -97,7 +97,7 @@ fn destination_of(segment: &CopySegment) -> SectorRange {
     SectorRange { start: segment.destination_start, count: segment.count }
 }
 
-/// How many blocks a segment must move, because its ends are not aligned alike.
+/// Returns how many blocks a segment must move, because its ends are not aligned alike.
 pub(crate) fn moved_blocks(segment: &CopySegment) -> u64 {
     let phase = |sector: Sector| sector.0 % SECTORS_PER_BLOCK;
     if phase(segment.source_start) == phase(segment.destination_start) {
@@ -106,8 +106,8 @@ pub(crate) fn moved_blocks(segment: &CopySegment) -> u64 {
     segment.count.0.div_ceil(SECTORS_PER_BLOCK) + 1
 }
 
-/// Where a sector's content stood before the first of `segments`, if it is asked for behind the
-/// last of them.
+/// Returns where the content of a sector was before the first of `segments`, given where it is
+/// after the last of them.
 pub(crate) fn origin_of(
     segments: &[CopySegment],
     wanted: (VolumeId, Sector),

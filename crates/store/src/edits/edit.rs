@@ -1,10 +1,11 @@
-//! Edits: what a request that changes something comes down to.
+//! Edits: the plan of a request that changes something.
 //!
 //! A request becomes steps in whole blocks, and *gathers*: sectors of a step's blocks that come
-//! from what volumes hold now (the edges of a write that is not aligned to 4 KiB, a copy between
-//! different alignments, all that COMPARE AND WRITE compares). The blocks that gathers need are
-//! read first; the writer takes the edit only if none of their map entries has changed meanwhile.
-//! Chunks never change, so an unchanged entry is unchanged content; else the reading starts again.
+//! from the current content of volumes (the edges of a write that is not aligned to 4 KiB, a copy
+//! between different alignments, everything that COMPARE AND WRITE compares). The blocks of gathers
+//! are read first; the writer takes the edit only if none of their map entries has changed
+//! meanwhile. Chunks never change, so an unchanged entry means unchanged content; otherwise the
+//! blocks are read again.
 
 use std::collections::BTreeMap;
 
@@ -29,11 +30,11 @@ use crate::tuning::Tuning;
 /// One step of an edit, in whole blocks.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Blocks become these.
+    /// Sets blocks to this data.
     Put(Put),
-    /// Blocks become a hole, zeros or a pattern.
+    /// Sets blocks to a hole, zeros or a pattern.
     Fill { volume: VolumeId, range: BlockRange, entry: MapEntry },
-    /// Blocks all become this one.
+    /// Sets all blocks to this one.
     Repeat {
         volume: VolumeId,
         range: BlockRange,
@@ -41,14 +42,14 @@ pub(crate) enum Step {
         fingerprint: Fingerprint,
         handling: Handling,
     },
-    /// Blocks become what was staged for them.
+    /// Sets blocks to what was staged for them.
     Linked { volume: VolumeId, range: BlockRange, runs: Vec<LinkedRun> },
-    /// Blocks become what others are.
+    /// Sets blocks to the content of others.
     Copy { source: VolumeId, from: BlockNumber, destination: VolumeId, to: BlockRange },
 }
 
 impl Step {
-    /// What it changes.
+    /// Returns what it changes.
     pub(crate) fn target(&self) -> (VolumeId, BlockRange) {
         match self {
             Self::Put(put) => (put.volume, put.range()),
@@ -60,42 +61,42 @@ impl Step {
     }
 }
 
-/// What a request comes down to.
+/// The plan of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Edit {
     pub(crate) steps: SmallVec<[Step; 1]>,
     pub(crate) fua: bool,
     pub(crate) compare: Option<Compare>,
-    /// What the map said of the wanted blocks when they were read.
+    /// The map entries of the wanted blocks when they were read.
     pub(crate) expectations: Vec<(VolumeId, BlockNumber, MapEntry)>,
     /// The blocks that must be read, with the sectors that are taken from each.
     pub(crate) wanted: Wanted,
     pub(crate) staging: Staging,
-    /// What was read for it of metadata.
+    /// The metadata that was read for it.
     pub(crate) asked: Asked,
-    /// The number of the plan with which all that it touches was looked at (`plans`).
+    /// The number of the plan with which everything that it touches was examined (`plans`).
     pub(crate) plan: u64,
-    /// [`crate::world::World::grafts`] when all that it touches was read.
+    /// [`crate::world::World::grafts`] when everything that it touches was read.
     pub(crate) grafts_seen: u64,
-    /// [`crate::world::World::applied`] then.
+    /// [`crate::world::World::applied`] at the same time.
     pub(crate) applied_seen: u64,
-    /// What it costs to apply it, as far as that grows with what it finds: see `take`.
+    /// The cost of applying it, as far as that depends on what it finds: see `take`.
     pub(crate) work: u64,
-    /// The segments of a copy that is one commit, or is still taken for that.
+    /// The segments of a copy that is one commit, or may still be.
     pub(super) copied: Vec<CopySegment>,
-    /// What is left of it, where it is done in pieces.
+    /// The rest of the request, if it is done in pieces.
     pub(super) rest: Option<Rest>,
-    /// While it waits for space: see `starved`.
+    /// Its wait for space: see `starved`.
     pub(crate) wait: Option<crate::space::need::Wait>,
-    /// What the host named, other than in a copy.
+    /// The ranges in the host's request, except for a copy.
     pub(super) named: SmallVec<[SectorRange; 1]>,
 }
 
-/// Sizes of volumes, for checking ranges.
+/// The sizes of volumes, for checking ranges.
 pub(crate) trait Sizes {
-    /// The size of a volume, or why there is none.
+    /// Returns the size of a volume, or why there is none.
     fn size(&self, volume: VolumeId) -> Result<SectorCount, VolumeError>;
-    /// How much an edit, and a part of one, may bring.
+    /// Returns the limits of an edit, and of a part of one.
     fn tuning(&self) -> &Tuning;
 }
 
@@ -166,7 +167,7 @@ impl Edit {
         if range.fits(sizes.size(volume)?) { Ok(()) } else { Err(VolumeError::OutOfRange) }
     }
 
-    /// Adds a step that puts `data`; sectors of the edge blocks that it does not cover are
+    /// Adds a step that writes `data`; sectors of the edge blocks that it does not cover are
     /// gathered from the volume itself.
     fn put(
         &mut self,
@@ -229,7 +230,7 @@ impl Edit {
         self.fill_edges(volume, &edges, pattern);
     }
 
-    /// Several ranges may each cover a part of one block: what they leave of it is gathered once.
+    /// Several ranges may each cover a part of one block: the rest of the block is gathered once.
     pub(crate) fn unmap(&mut self, volume: VolumeId, ranges: impl Iterator<Item = SectorRange>) {
         let mut partial: BTreeMap<BlockNumber, u8> = BTreeMap::new();
         for range in ranges {
@@ -275,12 +276,12 @@ impl Edit {
         self.fill_edges(volume, &edges, pattern);
     }
 
-    /// Whether blocks must be read.
+    /// Returns whether blocks must be read.
     pub(crate) fn wants_blocks(&self) -> bool {
         !self.wanted.is_empty()
     }
 
-    /// Finds zeros and patterns, and fingerprints the rest: the front end's part of the work.
+    /// Detects zeros and patterns, and fingerprints the rest: the front end's part of the work.
     pub(crate) fn classify(&mut self, keys: &Keys, handling: impl Fn(VolumeId) -> Handling) {
         for step in &mut self.steps {
             match step {
@@ -296,8 +297,8 @@ impl Edit {
         }
     }
 
-    /// An error as the host is told it: of a block that can't be read, the first sector that it
-    /// has named.
+    /// Converts an error for the host: for an unreadable block, the first of its sectors that the
+    /// host has requested.
     pub(crate) fn told(&self, error: VolumeError) -> VolumeError {
         let VolumeError::Medium { sector } = error else { return error };
         let concerned = |range: &&SectorRange| contains(range.covering_blocks(), sector.block());
@@ -310,7 +311,7 @@ pub(crate) fn blocks_of(range: BlockRange) -> impl Iterator<Item = BlockNumber> 
     (range.start.0..range.end().0).map(BlockNumber)
 }
 
-/// In order, with ranges that touch or overlap made one.
+/// Sorts ranges, and merges those that touch or overlap.
 fn merge(mut ranges: Vec<SectorRange>) -> Vec<SectorRange> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_unstable_by_key(|range| range.start);

@@ -1,4 +1,4 @@
-//! What entries of the log say of volumes, and how an edit comes down to them.
+//! Log entries about volumes, and their ranges.
 
 use block::{BlockNumber, BlockRange, VolumeId};
 use format::compared::COMPARED_BYTES;
@@ -8,7 +8,7 @@ use format::{Entry, MapEntry};
 use crate::edits::edit::{Edit, Step};
 use crate::tuning::LINKED_RUN_BYTES_MAX;
 
-/// Blocks that one entry of the log says: those that are all alike, or consecutive chunks.
+/// Splits blocks into runs that one log entry can describe: equal ones, or consecutive chunks.
 pub(crate) fn entry_runs(mut entries: &[MapEntry]) -> impl Iterator<Item = &[MapEntry]> {
     let same: fn(&MapEntry, &MapEntry) -> bool = |a, b| a == b;
     let next: fn(&MapEntry, &MapEntry) -> bool = |a, b| match (a, b) {
@@ -24,7 +24,7 @@ pub(crate) fn entry_runs(mut entries: &[MapEntry]) -> impl Iterator<Item = &[Map
     })
 }
 
-/// What all blocks of a run are, where one entry says it of any number of them.
+/// Returns the value of all blocks of a run, if one entry can set any number of them.
 pub(crate) fn repeated(run: &[MapEntry]) -> Option<MapEntry> {
     let first = *run.first()?;
     (first.is_uniform() || run.get(1) == Some(&first)).then_some(first)
@@ -38,7 +38,7 @@ pub(crate) fn contains(range: BlockRange, block: BlockNumber) -> bool {
     block >= range.start && block < range.end()
 }
 
-/// The volumes that some entries end, or give another size.
+/// Returns the volumes that some entries destroy or resize.
 pub(crate) fn reshaped(entries: &[Entry]) -> impl Iterator<Item = VolumeId> + '_ {
     entries.iter().filter_map(|entry| match entry {
         Entry::VolumeResize { volume, .. }
@@ -48,7 +48,7 @@ pub(crate) fn reshaped(entries: &[Entry]) -> impl Iterator<Item = VolumeId> + '_
     })
 }
 
-/// What an entry changes.
+/// Returns what an entry changes.
 pub(crate) fn entry_target(entry: &Entry) -> Option<(VolumeId, BlockRange)> {
     Some(match entry {
         Entry::Map { volume, start, count, .. } => {
@@ -65,10 +65,10 @@ pub(crate) fn entry_target(entry: &Entry) -> Option<(VolumeId, BlockRange)> {
     })
 }
 
-/// A bound on what an edit's entries take in a record.
+/// Returns an upper bound of the size of an edit's entries in a record.
 pub(crate) fn entries_bytes_max(edit: &Edit) -> usize {
     let steps = edit.steps.iter().map(|step| match step {
-        // A block may be a group of its own, and have an entry of the map.
+        // A block may be a group of its own, and have its own map entry.
         Step::Put(put) => 64 + put.frames.len() * 72,
         Step::Linked { runs, .. } => runs.len() * LINKED_RUN_BYTES_MAX,
         _ => 128,

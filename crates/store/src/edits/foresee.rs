@@ -1,8 +1,8 @@
-//! What an entry of the log will read when it is applied: recovery asks for that of many records at
-//! once.
+//! Predicting what a log entry will read when it is applied: recovery requests that for many
+//! records at once.
 //!
-//! It is a hint. What precedes an entry may change what it needs, and something may leave memory
-//! again: then applying it reads that itself. So nothing here decides, and no error counts.
+//! It is a hint. Earlier entries may change what an entry needs, and metadata may be evicted again:
+//! then applying it reads that itself. So nothing here decides, and no error counts.
 
 use block::{BlockNumber, BlockRange, VolumeId};
 use format::map::LEVEL_MAX;
@@ -11,7 +11,7 @@ use format::{ChunkId, Entry, MapEntry};
 use crate::edits::preload::{Looker, Unreadable};
 use crate::world::view::View;
 
-/// Looks at what applying an entry will read, as far as it can be known before what precedes it is
+/// Reads what applying an entry will read, as far as it is known before earlier entries are
 /// applied.
 pub(crate) fn entry(view: View<'_>, entry: &Entry) {
     let _ = Looker::new(view).replayed(entry);
@@ -48,14 +48,14 @@ impl Looker<'_> {
         }
     }
 
-    /// Whether a volume has such blocks.
+    /// Returns whether a volume has such blocks.
     fn fits(&self, volume: VolumeId, start: u64, count: u64) -> bool {
         let map = self.world.map_of(volume);
         let end = start.checked_add(count);
         map.zip(end).is_some_and(|(map, end)| count > 0 && end <= map.size_blocks)
     }
 
-    /// Blocks of a volume that are set, if it has such.
+    /// Reads the blocks of a volume that are set, if it has them.
     fn set_in(
         &mut self,
         volume: VolumeId,
@@ -69,7 +69,7 @@ impl Looker<'_> {
         }
     }
 
-    /// The rows of chunks that follow each other.
+    /// Reads the rows of consecutive chunks.
     fn run_rows(&mut self, first: ChunkId, count: usize) -> Result<(), Unreadable> {
         self.named_rows(MapEntry::Chunk(first), count.max(1) as u64, BlockNumber(0))
     }

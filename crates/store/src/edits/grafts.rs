@@ -1,9 +1,9 @@
-//! Grafts that were not there, or not yet, when what an edit touches was read (`preload`).
+//! Grafts that are applied after the metadata for an edit was read (`preload`).
 //!
-//! A copy, a clone and an overwritten volume make nodes stand where others stood, or share them. So
-//! an edit that looks into nodes there waits until they are applied, and looks again if one was
-//! applied since it looked. What names or drops whole leaves looks into none: it minds only grafts
-//! that put inner nodes in its way.
+//! A copy, a clone and an overwritten volume replace nodes by others, or share them. So an edit
+//! that examines such nodes waits until they are applied, and is planned again if one was applied
+//! since it was. Edits that only refer to whole leaves or drop them examine no leaves: for them
+//! only grafts matter that change inner nodes on their path.
 
 use block::{BlockCount, BlockRange, VolumeId};
 use format::Entry;
@@ -14,31 +14,32 @@ use crate::edits::edit::{Edit, Step};
 use crate::edits::entries::overlap;
 use crate::edits::preload::{Looker, Unreadable};
 
-/// Leaves of a copy that may be broken up, at most: if there may be more it is done in pieces.
+/// The maximum number of leaves of a copy that may be split: if there may be more, it is done in
+/// pieces.
 const BROKEN_LEAVES_MAX: u64 = 64;
 
-/// Blocks of a volume whose nodes come to stand there, or are shared from there on.
+/// Blocks of a volume whose nodes are replaced, or shared from there on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Graft {
     volume: VolumeId,
     range: BlockRange,
-    /// They come to stand there; else they are shared.
+    /// They are replaced; otherwise they are shared.
     sets: bool,
 }
 
-/// Blocks of a volume that a change looks into.
+/// Blocks of a volume that a change examines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Touch {
     volume: VolumeId,
     range: BlockRange,
-    /// It sets them; else it takes them.
+    /// It sets them; otherwise it copies from them.
     sets: bool,
     /// As whole leaves.
     whole: bool,
 }
 
 impl Graft {
-    /// What is shared with another volume, or comes from one, as a whole: both where a volume is
+    /// Returns what is shared with another volume, or replaced, as a whole: both when a volume is
     /// overwritten, and the source of a clone.
     pub(crate) fn of_entry(entry: &Entry) -> impl Iterator<Item = Self> + use<> {
         let all = BlockRange::new(0, u64::MAX);
@@ -53,7 +54,7 @@ impl Graft {
         grafts.into_iter().flatten()
     }
 
-    /// What a copy takes, and what it sets.
+    /// Returns what a copy takes, and what it sets.
     pub(crate) fn of_copy(
         source: (VolumeId, BlockRange),
         target: (VolumeId, BlockRange),
@@ -62,7 +63,7 @@ impl Graft {
         [graft(source, false), graft(target, true)]
     }
 
-    /// Whether it changes something of what is looked into.
+    /// Returns whether it changes any examined blocks.
     pub(crate) fn concern_any(&self, touched: &[Touch], fanout: Fanout) -> bool {
         touched.iter().any(|touch| self.concerns(touch, fanout))
     }
@@ -81,8 +82,8 @@ fn is_whole_leaves(range: BlockRange, fanout: Fanout) -> bool {
 }
 
 impl Looker<'_> {
-    /// Looks into what a copy sets in the place of blocks around which `earlier` steps set some:
-    /// they may break up what is one entry of its source now. `false`: that is too much.
+    /// Examines what a copy sets next to blocks that `earlier` steps set: these may split what is
+    /// one entry of its source now. Returns `false` if that is too much.
     pub(crate) fn broken_up(&mut self, step: &Step, earlier: &[Step]) -> Result<bool, Unreadable> {
         let (Some((source, from)), (destination, to)) = (step.source(), step.target()) else {
             return Ok(true);
@@ -103,7 +104,7 @@ impl Looker<'_> {
     }
 }
 
-/// All blocks of the leaves that hold some of a range.
+/// Returns all blocks of the leaves that contain a part of a range.
 pub(crate) fn leaves_around(range: BlockRange, fanout: Fanout) -> BlockRange {
     let leaf = fanout.span_blocks(1);
     let start = range.start.0 - range.start.0 % leaf;
@@ -111,7 +112,7 @@ pub(crate) fn leaves_around(range: BlockRange, fanout: Fanout) -> BlockRange {
 }
 
 impl Step {
-    /// What it takes from, while it is applied.
+    /// Returns what it copies from while it is applied.
     pub(crate) fn source(&self) -> Option<(VolumeId, BlockRange)> {
         match self {
             Self::Copy { source, from, to, .. } => {
@@ -136,18 +137,18 @@ impl Step {
 }
 
 impl Edit {
-    /// Whether it takes from what volumes hold when it is applied.
+    /// Returns whether it copies from volumes when it is applied.
     pub(crate) fn copies(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Copy { .. }))
     }
 
-    /// What it looks into.
+    /// Returns what it examines.
     pub(crate) fn touched(&self, fanout: Fanout) -> SmallVec<[Touch; 2]> {
         self.steps.iter().flat_map(|step| step.touched(fanout)).collect()
     }
 }
 
-/// What an administrator's change looks into. Most of them change roots only.
+/// Returns what a change by an administrator examines. Most only change roots.
 pub(crate) fn touched_by(entries: &[Entry], fanout: Fanout) -> Vec<Touch> {
     entries.iter().filter_map(|entry| touched_by_entry(entry, fanout)).collect()
 }

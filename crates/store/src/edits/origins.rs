@@ -1,4 +1,4 @@
-//! Gathers: sectors of an edit's blocks that come from what volumes hold now.
+//! Gathers: sectors of an edit's blocks that come from the current content of volumes.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ use crate::edits::edit::{Edit, Step};
 /// Blocks that must be read, with the sectors that are taken from each.
 pub(crate) type Wanted = BTreeMap<(VolumeId, BlockNumber), Vec<Gather>>;
 
-/// Sectors of a step's block that come from what a volume holds. There is one or two for each block
-/// that a copy moves, so they are small.
+/// Sectors of a step's block that come from a volume. There are one or two for each block that a
+/// copy moves, so they are small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gather {
-    /// Which step; none: the part that is being staged.
+    /// The step; `None`: the part that is being staged.
     step: Option<u32>,
     pub(super) frame: u32,
-    /// The first sector of the frame, 0..8.
+    /// The first sector in the frame, 0..8.
     sector: u8,
-    /// The first sector of the block that they come from.
+    /// The first sector in the source block.
     from: u8,
     count: u8,
 }
 
 impl Gather {
-    /// Whether the next one is the rest of the same sectors; then this is both.
+    /// Extends this by the next one, if that continues the same sectors; returns whether it did.
     fn extend(&mut self, next: &Gather) -> bool {
         let expected = Gather {
             sector: self.sector + self.count,
@@ -48,7 +48,7 @@ pub(crate) fn add_gather(gathers: &mut Vec<Gather>, gather: Gather) {
     }
 }
 
-/// A gather of sector `at` of a step (or of a part), from a sector of a volume.
+/// Returns a gather for sector `at` of a step (or of a part), from a sector of a volume.
 pub(crate) fn gather_of(step: Option<usize>, at: u64, from: Sector) -> Gather {
     Gather {
         step: step.map(|step| step as u32),
@@ -60,7 +60,7 @@ pub(crate) fn gather_of(step: Option<usize>, at: u64, from: Sector) -> Gather {
 }
 
 impl Edit {
-    /// Gathers, for the step that was added last, the sectors of `blocks` outside of `range`.
+    /// Gathers, for the last added step, the sectors of `blocks` outside of `range`.
     pub(crate) fn gather_edges(
         &mut self,
         volume: VolumeId,
@@ -75,14 +75,14 @@ impl Edit {
         }
     }
 
-    /// Gathers sector `at` of the step that was added last from `origin`.
+    /// Gathers sector `at` of the last added step from `origin`.
     pub(crate) fn gather_sector(&mut self, at: u64, origin: (VolumeId, Sector)) {
         let (volume, sector) = origin;
         let gather = gather_of(Some(self.steps.len() - 1), at, sector);
         add_gather(self.wanted.entry((volume, sector.block())).or_default(), gather);
     }
 
-    /// Fills the gathers, and compares; `contents` are the wanted blocks in their order.
+    /// Fills the gathers, and compares; `contents` has the wanted blocks in order.
     pub(crate) fn fill_gathers(&mut self, contents: &[Frame]) -> Result<(), VolumeError> {
         let by_block: Vec<(&(VolumeId, BlockNumber), &Frame)> =
             self.wanted.keys().zip(contents).collect();
@@ -105,7 +105,7 @@ impl Edit {
         Ok(())
     }
 
-    /// The frame that a gather fills.
+    /// Returns the frame that a gather fills.
     fn frame_of(&mut self, gather: &Gather) -> Option<&mut Frame> {
         let Some(step) = gather.step else { return self.staged_frame(gather) };
         match self.steps.get_mut(step as usize) {

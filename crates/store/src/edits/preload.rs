@@ -1,13 +1,13 @@
-//! Reading what a change will touch before it is taken.
+//! Reading what a change will touch before it is accepted.
 //!
 //! Entries are applied when their record is durable: one that can't be applied then, because a node
 //! or a row can't be read, would end all writing. So what an edit will read is read here first,
-//! with no lock held: what is damaged refuses that edit alone. A host's edit asks for what is not
-//! in memory, all that can be told at once together, and begins anew when it has come (`asking`).
-//! All that was looked at stays in memory until the entries are applied (`plans`).
+//! with no lock held: damage refuses only that edit. A host's edit requests what is not in memory,
+//! as much at once as is known, and restarts when it was read (`asking`). Everything examined stays
+//! in memory until the entries are applied (`plans`).
 //!
-//! A copy makes other nodes stand where these were read: `grafts` says who waits for that, and who
-//! looks again.
+//! A copy replaces nodes that were read: see `grafts` for which edits wait for that, and which are
+//! planned again.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -26,14 +26,14 @@ use crate::nodes::node_of;
 use crate::tuning::NODE_WORK;
 use crate::world::view::View;
 
-/// Stands for the ids that new chunks will get: no chunk that is there comes right before it.
+/// Stands for the ids of new chunks: no existing chunk comes right before it.
 const NEW_CHUNKS: ChunkId = ChunkId(1 << 62);
 
-/// What one end of a range that is set costs: the way down to it, with a node to make at each level
-/// where what was there was uniform.
+/// The cost of one end of a range that is set: the descent to it, creating a node at each level
+/// where the old content was uniform.
 const END_WORK: u64 = 128;
 
-/// What it costs to set blocks with a way down of their own. Where they are alike, whole nodes
+/// Returns the cost of setting blocks with a descent of their own. If they are alike, whole nodes
 /// between the ends become one entry.
 fn run_work(blocks: u64, alike: bool) -> u64 {
     NODE_WORK + if alike { blocks.min(2 * END_WORK) } else { blocks }
@@ -42,13 +42,13 @@ fn run_work(blocks: u64, alike: bool) -> u64 {
 /// The first block below which something can't be read.
 pub(crate) type Unreadable = BlockNumber;
 
-/// Reads what an edit will touch, and notes what it will cost. One that is done in pieces is cut to
-/// what one commit may cost; `false`: it is too much, and has to be done in pieces.
+/// Reads what an edit will touch, and records its cost. One that is done in pieces is cut to what
+/// one commit may cost. Returns `false` if it is too much, and must be done in pieces.
 ///
 /// # Errors
 /// [`VolumeError::Medium`] with the first sector that can't be read because of it.
 ///
-/// Where metadata was asked for, neither answer nor error counts.
+/// If metadata was requested, neither the result nor the error counts.
 pub(crate) fn edit(view: View<'_>, edit: &mut Edit) -> Result<bool, VolumeError> {
     let mut looker = Looker::new(view);
     let budget = view.medium.tuning.commit_work;
@@ -71,14 +71,14 @@ pub(crate) fn edit(view: View<'_>, edit: &mut Edit) -> Result<bool, VolumeError>
         }
     }
     edit.work = work + looker.shared_entries;
-    // What was not looked at yet must not be left to the next piece.
+    // What was not examined yet must not be left to the next piece.
     if let Some(blocks) = cut.filter(|_| !view.is_waiting()) {
         edit.cut(blocks);
     }
     Ok(true)
 }
 
-/// Reads what an administrator's change will touch.
+/// Reads what a change by an administrator will touch.
 ///
 /// # Errors
 /// [`VolumeError::Medium`], as [`edit`].
@@ -90,19 +90,19 @@ pub(crate) fn entries(view: View<'_>, entries: &[Entry]) -> Result<(), VolumeErr
     Ok(())
 }
 
-/// Whether the rows of chunks that follow each other can be looked at now.
+/// Returns whether the rows of consecutive chunks can be read now.
 pub(crate) fn are_rows_there(view: View<'_>, first: ChunkId, count: u32) -> bool {
     let entry = MapEntry::Chunk(first);
     let found = Looker::new(view).named_rows(entry, u64::from(count.max(1)), BlockNumber(0));
     found.is_ok() && !view.is_waiting()
 }
 
-/// Looks at the row of a chunk, and of its original.
+/// Reads the row of a chunk, and of its original.
 pub(crate) fn row_of(view: View<'_>, chunk: ChunkId) -> Result<(), Unreadable> {
     Looker::new(view).block_row(MapEntry::Chunk(chunk), BlockNumber(0))
 }
 
-/// Reads what freeing a node will touch, but for what is below its children.
+/// Reads what freeing a node will touch, except what is below its children.
 pub(crate) fn freeing(view: View<'_>, id: NodeId) -> Result<(), StoreError> {
     let (node, _) = view.nodes.find(view.medium, id)?;
     view.nodes.row(view.medium, id)?;
@@ -111,17 +111,17 @@ pub(crate) fn freeing(view: View<'_>, id: NodeId) -> Result<(), StoreError> {
     readable.map_err(|_| StoreError::Damaged(format!("node {} can't be freed", id.0)))
 }
 
-/// Blocks that are set, of what an entry spans.
+/// The blocks that are set, among those that an entry spans.
 #[derive(Clone, Copy)]
 struct Blocks {
     start: u64,
     end: u64,
-    /// What spans this many levels is replaced as a whole, and not looked into.
+    /// Whatever spans this many levels is replaced as a whole, and not examined.
     whole_level: u8,
 }
 
 impl Blocks {
-    /// Which entries of a node of `level`, from block `base` on, span some of them.
+    /// Returns which entries of a node of `level`, from block `base` on, span some of them.
     fn children(self, base: u64, level: u8, fanout: Fanout) -> Range<u64> {
         let span = fanout.span_blocks(level - 1);
         let first = self.start.saturating_sub(base) / span;
@@ -131,15 +131,16 @@ impl Blocks {
 
 pub(crate) struct Looker<'a> {
     pub(super) world: View<'a>,
-    /// The page of rows of nodes that was read last: neighbours share one.
+    /// The last page of node rows: neighbors share one.
     node_page: Option<u64>,
-    /// The chunk whose row was read last: a block that repeats is named by many entries.
+    /// The last chunk whose row was read: a repeated block has many entries.
     chunk: Option<ChunkId>,
-    /// Nodes that the edit itself names once more: what it sets in them afterwards copies them.
+    /// Nodes to which the edit itself adds a reference: what it sets in them afterwards copies
+    /// them.
     pub(super) grafted: BTreeSet<NodeId>,
-    /// The shared nodes on the way down that were looked at last, with all that they name.
+    /// The last shared nodes on the path.
     shared: [Option<NodeId>; LEVEL_MAX as usize + 1],
-    /// How many entries these have together: each is named once more where a node is copied.
+    /// The number of entries of these: each gets another reference when a node is copied.
     shared_entries: u64,
 }
 
@@ -150,7 +151,7 @@ impl<'a> Looker<'a> {
         Self { world, node_page, chunk, grafted, shared, shared_entries: 0 }
     }
 
-    /// What was read, if it was: nothing where it was asked for, and more may be.
+    /// Returns what was read, if it was; nothing if it was requested, and more may be.
     pub(crate) fn found<T>(
         &self,
         read: Result<T, StoreError>,
@@ -167,8 +168,8 @@ impl<'a> Looker<'a> {
         self.world.medium.tuning.fanout
     }
 
-    /// What a step costs, and how many blocks of it are enough, if not all are. `pieces`: it may be
-    /// cut, and whether it is its end that is taken then.
+    /// Returns the cost of a step, and how many blocks suffice, if not all do. `pieces`: whether it
+    /// may be cut, and whether its end is taken then.
     fn step(
         &mut self,
         step: &Step,
@@ -204,12 +205,11 @@ impl<'a> Looker<'a> {
         }
     }
 
-    /// What a put costs. Its first run, and as many blocks as it stores, are for free: the room of
-    /// a record bounds these, and so new data that is written in order costs nothing. What a put
-    /// repeats, or finds in the pool, takes no room.
+    /// Returns the cost of a put. Its first run, and as many blocks as it stores, are free: the
+    /// room in a record bounds these. What it repeats or finds in the pool takes no room.
     fn put(&mut self, put: &Put) -> Result<u64, Unreadable> {
         let (mut at, mut work) = (put.start.0, 0);
-        // The chunks that it names are looked at by who pins them (`Writer::pin_known`).
+        // The chunks that it refers to are examined when they are pinned (`Writer::pin_known`).
         for run in entry_runs(&put.entries(NEW_CHUNKS)) {
             let alike = repeated(run).is_some();
             let range = BlockRange::new(at, run.len() as u64);
@@ -243,7 +243,7 @@ impl<'a> Looker<'a> {
         }
     }
 
-    /// The row of a volume, which need not be there yet, and that of its root.
+    /// Reads the row of a volume, which need not exist yet, and that of its root.
     fn volume(&mut self, volume: VolumeId) -> Result<(), Unreadable> {
         self.volume_row(volume)?;
         match self.world.map_of(volume) {
@@ -277,7 +277,7 @@ impl<'a> Looker<'a> {
         Ok((taken.work, (taken.blocks < count).then_some(taken.blocks)))
     }
 
-    /// Blocks of a volume that are set.
+    /// Examines blocks of a volume that are set.
     pub(crate) fn set(
         &mut self,
         volume: VolumeId,
@@ -293,8 +293,8 @@ impl<'a> Looker<'a> {
         self.target(map.root, map.level, 0, blocks, false)
     }
 
-    /// What is set in an entry that spans `level`, from block `base` on. `shared`: something above
-    /// it is named more than once, and will be copied.
+    /// Examines what is set in an entry that spans `level`, from block `base` on. `shared`:
+    /// something above it has several references, and will be copied.
     fn target(
         &mut self,
         entry: MapEntry,
@@ -314,7 +314,7 @@ impl<'a> Looker<'a> {
         }
         let node = match self.world.nodes.get(source, id, level) {
             Ok(node) => node,
-            // A leaf of which nothing is left need not be read, if it can't be.
+            // A leaf of which nothing remains need not be readable.
             Err(error) if whole && level == 1 && !matches!(error, StoreError::Absent) => {
                 return Ok(());
             }
@@ -341,7 +341,7 @@ impl<'a> Looker<'a> {
         Ok(())
     }
 
-    /// The row of what an entry names.
+    /// Reads the row of what an entry refers to.
     pub(crate) fn row(&mut self, entry: MapEntry, at: BlockNumber) -> Result<(), Unreadable> {
         match entry {
             MapEntry::Node(_) => self.node_row(entry, at),
@@ -349,8 +349,8 @@ impl<'a> Looker<'a> {
         }
     }
 
-    /// The row of the chunk that an entry names, if it names one. Where that is an alias, the row
-    /// of its original too: the last name of the one takes a name off the other.
+    /// Reads the row of the chunk that an entry refers to, if it does. If that is an alias, also
+    /// the row of its original: the last release of the alias releases the original.
     fn block_row(&mut self, entry: MapEntry, at: BlockNumber) -> Result<(), Unreadable> {
         let MapEntry::Chunk(mut id) = entry else { return Ok(()) };
         if self.chunk == Some(id) {
@@ -361,7 +361,7 @@ impl<'a> Looker<'a> {
             let original = |raw: &[u8]| ChunkRow::decode(raw).and_then(|row| row.original);
             let row = self.world.chunks.get(self.world.medium, id.0, original);
             match self.found(row, at)?.flatten() {
-                // Originals are older: so this ends, whatever the rows say.
+                // Originals are older, so this terminates, whatever the rows say.
                 Some(original) if original < id => id = original,
                 _ => break,
             }
@@ -370,7 +370,7 @@ impl<'a> Looker<'a> {
         Ok(())
     }
 
-    /// The rows of chunks that follow each other, the first of which an entry names.
+    /// Reads the rows of consecutive chunks, to the first of which an entry refers.
     pub(super) fn named_rows(
         &mut self,
         first: MapEntry,
@@ -385,7 +385,7 @@ impl<'a> Looker<'a> {
         Ok(())
     }
 
-    /// The row of the node that an entry names, if it names one.
+    /// Reads the row of the node that an entry refers to, if it does.
     fn node_row(&mut self, entry: MapEntry, at: BlockNumber) -> Result<(), Unreadable> {
         let Some(NodeId(id)) = node_of(entry) else { return Ok(()) };
         let page = Some(id / ROWS_PER_PAGE);

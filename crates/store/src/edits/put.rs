@@ -1,4 +1,4 @@
-//! Blocks that a request brings: what they are found to be on their way into a record.
+//! Data blocks of a request, and what is found out about them on their way into a record.
 
 use block::{BLOCK_BYTES, BlockCount, BlockNumber, BlockRange, Frame, VolumeId};
 use format::row::GROUP_BLOCKS_MAX;
@@ -9,60 +9,60 @@ use crate::chunks::pack::{FEW_BLOCKS, Pack, Packs, leave, pack};
 use crate::edits::classify::{Class, classify};
 use crate::edits::edit::{Edit, Step};
 
-/// Blocks of a volume that become these.
+/// New data for blocks of a volume.
 #[derive(Debug)]
 pub(crate) struct Put {
     pub(crate) volume: VolumeId,
     pub(crate) start: BlockNumber,
     pub(crate) frames: Vec<Frame>,
-    /// What each is, once it was looked at.
+    /// The class of each, once determined.
     pub(crate) classes: SmallVec<[Class; 1]>,
-    /// How those that are [`Class::Data`] are stored, in order, once that is decided.
+    /// How those that are [`Class::Data`] are stored, in order, once decided.
     pub(crate) packs: Packs,
     pub(crate) handling: Handling,
 }
 
-/// A block of a put that some chunk may hold already.
+/// A block of a put that some chunk may already have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
-    /// Which step of the edit.
+    /// The step of the edit.
     pub(crate) step: usize,
-    /// Which of its blocks.
+    /// The block of the step.
     pub(crate) block: usize,
     pub(crate) chunk: ChunkId,
 }
 
 impl Put {
-    /// Blocks that nobody has looked at.
+    /// Creates one with unexamined blocks.
     pub(crate) fn new(volume: VolumeId, start: BlockNumber, frames: Vec<Frame>) -> Self {
         let handling = Handling::default();
         let (classes, packs) = Default::default();
         Self { volume, start, frames, classes, packs, handling }
     }
 
-    /// What it changes.
+    /// Returns what it changes.
     pub(crate) fn range(&self) -> BlockRange {
         BlockRange { start: self.start, count: BlockCount(self.frames.len() as u64) }
     }
 
-    /// A frame, to be replaced: what was found out is void.
+    /// Returns a frame to be replaced: what was found out becomes void.
     pub(crate) fn frame_mut(&mut self, index: usize) -> Option<&mut Frame> {
         self.forget();
         self.frames.get_mut(index)
     }
 
-    /// Forgets what was found out.
+    /// Discards what was found out.
     pub(crate) fn forget(&mut self) {
         self.classes.clear();
         self.packs.clear();
     }
 
-    /// Whether it was looked at.
+    /// Returns whether the classes were determined.
     pub(crate) fn is_classified(&self) -> bool {
         !self.classes.is_empty()
     }
 
-    /// Finds zeros and patterns, and fingerprints the rest.
+    /// Detects zeros and patterns, and fingerprints the rest.
     pub(crate) fn classify(&mut self, keys: &Keys, handling: Handling) {
         self.handling = handling;
         self.classes = self.frames.iter().map(|frame| classify(keys, frame)).collect();
@@ -71,7 +71,7 @@ impl Put {
         }
     }
 
-    /// Finds blocks that are like an earlier one of these.
+    /// Finds blocks that equal an earlier one of these.
     fn find_twins(&mut self) {
         if self.frames.len() < 2 {
             return;
@@ -90,7 +90,7 @@ impl Put {
         }
     }
 
-    /// Decides how what is left is stored.
+    /// Decides how the rest is stored.
     pub(crate) fn pack(&mut self) {
         let classes = self.classes.iter().zip(&self.frames);
         let data: SmallVec<[&Frame; FEW_BLOCKS]> =
@@ -101,7 +101,7 @@ impl Put {
         };
     }
 
-    /// 4 KiB blocks that it takes in a record, at most.
+    /// Returns how many 4 KiB blocks it takes in a record, at most.
     pub(crate) fn stored_blocks(&self) -> usize {
         match self.is_classified() {
             true => self.packs.iter().map(Pack::stored_blocks).sum(),
@@ -109,7 +109,7 @@ impl Put {
         }
     }
 
-    /// How many chunks it makes: groups hold several in less than a block each.
+    /// Returns how many chunks it creates: groups have several in less than a block each.
     pub(crate) fn new_chunks(&self) -> usize {
         match self.is_classified() {
             true => self.classes.iter().filter_map(Class::fingerprint).count(),
@@ -117,7 +117,7 @@ impl Put {
         }
     }
 
-    /// The chunks that hold some of it already.
+    /// Returns the existing chunks that it refers to.
     pub(crate) fn known(&self) -> impl Iterator<Item = (ChunkId, Fingerprint)> + '_ {
         self.classes.iter().filter_map(|class| match class {
             Class::Known(sum, chunk) => Some((*chunk, *sum)),
@@ -125,7 +125,7 @@ impl Put {
         })
     }
 
-    /// What the map says of each block, where the data got chunks from `first` on.
+    /// Returns the map entry of each block, given the first id of the new chunks.
     pub(crate) fn entries(&self, first: ChunkId) -> SmallVec<[MapEntry; FEW_BLOCKS]> {
         let mut next = first;
         let mut entries = SmallVec::<[MapEntry; _]>::with_capacity(self.classes.len());
@@ -146,18 +146,18 @@ impl Put {
 }
 
 impl Edit {
-    /// Bytes that it writes, before reduction.
+    /// Returns the bytes that it writes, before reduction.
     pub(crate) fn put_bytes(&self) -> u64 {
         self.puts().map(|(_, put)| put.frames.len() as u64 * BLOCK_BYTES).sum()
     }
 
-    /// Forgets what was found out of the blocks that it brings.
+    /// Discards what was found out about its data blocks.
     pub(crate) fn forget(mut self: Box<Self>) -> Box<Self> {
         self.puts_mut().for_each(|(_, put)| put.forget());
         self
     }
 
-    /// The steps that bring blocks, and which they are.
+    /// Returns the steps with data blocks, and their indexes.
     pub(crate) fn puts(&self) -> impl Iterator<Item = (usize, &Put)> {
         self.steps.iter().enumerate().filter_map(|(index, step)| match step {
             Step::Put(put) => Some((index, put)),
@@ -165,7 +165,7 @@ impl Edit {
         })
     }
 
-    /// As [`Edit::puts`], to be changed.
+    /// Returns the steps like [`Edit::puts`], mutable.
     pub(crate) fn puts_mut(&mut self) -> impl Iterator<Item = (usize, &mut Put)> {
         self.steps.iter_mut().enumerate().filter_map(|(index, step)| match step {
             Step::Put(put) => Some((index, put)),

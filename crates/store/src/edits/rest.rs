@@ -1,13 +1,13 @@
 //! Requests that take several commits, one after another.
 //!
-//! No commit, and no planning of one, may take longer for a longer request. Most requests cost the
-//! same whatever their length. A copy costs what its source is made of, where its nodes can't be
-//! named as they are; an UNMAP as much as it has ranges. What is too much for one commit is done in
-//! *pieces*: each is a commit of its own and is there wholly or not at all, the next one is planned
-//! when it is durable, and the request is answered behind the last. Others come in between.
+//! No commit, nor its planning, may take longer for a longer request. Most requests cost the same
+//! whatever their length. A copy costs as much as its source has parts, if its nodes can't be
+//! shared as they are; an UNMAP as much as it has ranges. What is too much for one commit is done
+//! in *pieces*: each is an atomic commit of its own, the next one is planned when it is durable,
+//! and the request is answered after the last. Other requests come in between.
 //!
-//! Pieces of a copy whose source and destination overlap are taken from the end that nothing was
-//! written over yet. So it reads what was there when it began, as if it were done at once.
+//! Pieces of a copy whose source and destination overlap are taken from the end where nothing was
+//! overwritten yet. So it reads what was there when it began, as if it were done at once.
 
 use std::collections::VecDeque;
 
@@ -18,18 +18,19 @@ use crate::edits::edit::{Edit, Step};
 use crate::tuning::STEP_WORK;
 use crate::tuning::Tuning;
 
-/// Ranges of an UNMAP in one commit: on a snapshot the two ends of each can copy a leaf of their
-/// own, and every chunk of that is named once more.
+/// The maximum number of ranges of an UNMAP in one commit: on a snapshot the two ends of each can
+/// copy a leaf of their own, and every chunk of that gets another reference.
 pub(crate) const UNMAP_PIECE_RANGES: usize = 16;
-/// Those of them that may come on top, because they share a block with the one before.
+/// How many ranges may be added to those because they share a block with the previous one.
 const UNMAP_SHARED_RANGES: usize = 8;
-/// Blocks in a piece that must be moved, because its ends are not aligned alike: 1 MiB.
+/// The number of blocks in a piece that must be moved, because its ends are not aligned alike: 1
+/// MiB.
 const MOVED_PIECE_BLOCKS: u64 = 256;
 
-/// Bytes that can be read, checked and packed in the time of a unit of work.
+/// Bytes that can be read, checked and compressed in the time of a unit of work.
 const WORK_BYTES: u64 = 256;
 
-/// What is left to do of a request, the piece that is under way with it.
+/// The rest of a request, including the current piece.
 #[derive(Debug)]
 pub(crate) enum Rest {
     /// Segments, one after another; the piece is so many sectors of the first.
@@ -39,13 +40,13 @@ pub(crate) enum Rest {
 }
 
 impl Rest {
-    /// All of a copy.
+    /// Returns all of a copy.
     pub(crate) fn of_copy(segments: &[CopySegment]) -> Self {
         let moves = |segment: &&CopySegment| segment.count.0 > 0 && !is_in_place(segment);
         Self::Copy { segments: segments.iter().filter(moves).copied().collect(), piece: 0 }
     }
 
-    /// The piece under way is done.
+    /// Removes the current piece, which is done.
     fn advance(&mut self) {
         match self {
             Self::Copy { segments, piece } => {
@@ -63,7 +64,7 @@ impl Rest {
         }
     }
 
-    /// What the next piece costs to plan, in units of work.
+    /// Returns the cost of planning the next piece, in units of work.
     fn piece_work(&self, tuning: &Tuning) -> u64 {
         match self {
             Self::Copy { .. } => tuning.commit_work,
@@ -79,19 +80,19 @@ impl Rest {
     }
 }
 
-/// Whether a segment copies sectors onto themselves.
+/// Returns whether a segment copies sectors onto themselves.
 pub(crate) fn is_in_place(segment: &CopySegment) -> bool {
     segment.source == segment.destination && segment.source_start == segment.destination_start
 }
 
-/// Whether what a segment sets first would be what it takes later.
+/// Returns whether copying a segment from its beginning would overwrite what is read later.
 fn is_taken_from_its_end(segment: &CopySegment) -> bool {
     let (from, to) = (segment.source_start.0, segment.destination_start.0);
     segment.source == segment.destination && from < to && to - from < segment.count.0
 }
 
-/// The next piece of a segment, in sectors from its beginning: whole blocks of the destination, or
-/// what it has of a block at an end.
+/// Returns the next piece of a segment, in sectors from its beginning: whole blocks of the
+/// destination, or the partial block at an end.
 fn piece_of(segment: &CopySegment, moved_blocks_max: u64) -> (u64, u64) {
     let (start, count) = (segment.destination_start.0, segment.count.0);
     let end = start + count;
@@ -104,7 +105,7 @@ fn piece_of(segment: &CopySegment, moved_blocks_max: u64) -> (u64, u64) {
             false => end.saturating_sub(longest).next_multiple_of(SECTORS_PER_BLOCK),
         };
         let from = if from < end { from.max(start) } else { start };
-        // What is in front of the first whole block is a piece of its own.
+        // What is before the first whole block is a piece of its own.
         let first = start.next_multiple_of(SECTORS_PER_BLOCK);
         let from = if !moved && from < first && first < end { first } else { from };
         return (from - start, end - from);
@@ -120,13 +121,13 @@ fn piece_of(segment: &CopySegment, moved_blocks_max: u64) -> (u64, u64) {
 }
 
 impl Edit {
-    /// Whether it is done in pieces.
+    /// Returns whether it is done in pieces.
     pub(crate) fn is_in_pieces(&self) -> bool {
         self.rest.is_some()
     }
 
-    /// What it costs to go on with it: to plan its next piece, to stage its next part, or to look
-    /// at all of it once more.
+    /// Returns the cost of continuing it: planning its next piece, staging its next part, or
+    /// examining all of it again.
     pub(crate) fn cost_bytes(&self, tuning: &Tuning) -> u64 {
         let work = match &self.rest {
             Some(rest) if self.steps.is_empty() => rest.piece_work(tuning),
@@ -136,13 +137,13 @@ impl Edit {
         work * WORK_BYTES
     }
 
-    /// A copy that is too much for one commit, from the beginning.
+    /// Converts a copy that is too much for one commit to pieces, from the beginning.
     pub(crate) fn in_pieces(self) -> Self {
         let rest = Some(Rest::of_copy(&self.copied));
         Self { rest, wait: self.wait, ..Self::default() }
     }
 
-    /// Plans the next piece, if none is under way.
+    /// Plans the next piece, if there is no current one.
     pub(crate) fn begin_piece(&mut self, tuning: &Tuning) {
         if !self.steps.is_empty() {
             return;
@@ -151,7 +152,7 @@ impl Edit {
         match &mut rest {
             Rest::Copy { segments, piece } => {
                 if let Some(segment) = segments.front() {
-                    // Its ends are in two blocks more.
+                    // Its ends are in two more blocks.
                     let moved_blocks_max = MOVED_PIECE_BLOCKS.min(tuning.edit_blocks_max - 2);
                     let (offset, count) = piece_of(segment, moved_blocks_max);
                     *piece = count;
@@ -166,7 +167,7 @@ impl Edit {
         self.rest = Some(rest);
     }
 
-    /// Leaves the rest of a piece to the next one: so many blocks are enough.
+    /// Leaves the rest of a piece after so many blocks to the next one.
     pub(crate) fn cut(&mut self, blocks: u64) {
         let Some(Rest::Copy { segments, piece }) = &mut self.rest else { return };
         let (Some(Step::Copy { from, to, .. }), Some(segment)) =
@@ -183,7 +184,7 @@ impl Edit {
         *piece = to.count.0 * SECTORS_PER_BLOCK;
     }
 
-    /// Whether pieces are taken from the end of what is copied.
+    /// Returns whether pieces are taken from the end of what is copied.
     pub(crate) fn is_taken_from_its_end(&self) -> bool {
         match &self.rest {
             Some(Rest::Copy { segments, .. }) => {
@@ -193,12 +194,13 @@ impl Edit {
         }
     }
 
-    /// The piece under way joins a record: what goes on once it is durable, if something is left.
+    /// Takes the rest when the current piece joins a record: what continues once it is durable, if
+    /// anything is left.
     pub(crate) fn take_rest(&mut self) -> Option<Box<Self>> {
         let mut rest = self.rest.take()?;
         rest.advance();
         if rest.is_done() {
-            // Whoever is answered has all pieces durable, or none of them may be.
+            // When it is answered, either all pieces must be durable, or none need be.
             self.fua = true;
             return None;
         }
@@ -206,7 +208,7 @@ impl Edit {
     }
 }
 
-/// How many ranges go into the next piece: those that share a block stay together.
+/// Returns how many ranges go into the next piece: those that share a block stay together.
 fn unmap_piece(ranges: &VecDeque<SectorRange>) -> usize {
     let mut count = ranges.len().min(UNMAP_PIECE_RANGES);
     while count < ranges.len().min(UNMAP_PIECE_RANGES + UNMAP_SHARED_RANGES) {

@@ -1,13 +1,13 @@
-//! Staging: how a copy is one commit though it must move more data than a record holds.
+//! Staging: how a copy is one commit although it must move more data than fits a record.
 //!
-//! A copy whose source and destination are not aligned alike to 4 KiB can't share blocks. Up to a
-//! record's worth it simply brings its blocks along. A longer one, up to 64 MiB, brings them in
-//! *parts*, a commit each, as chunks that nothing names yet; the last commit, a few bytes a part,
-//! names them all at once. After a crash in between the chunks are staged still, and recovery
+//! A copy whose source and destination are not aligned alike to 4 KiB can't share blocks. If its
+//! data fits a record, the record simply contains it. A longer one, up to 64 MiB, is stored in
+//! *parts*, a commit each, as chunks to which nothing refers yet; the last commit, a few bytes per
+//! part, maps them all at once. After a crash in between the chunks are still staged, and recovery
 //! releases them.
 //!
-//! Each part is read at its own time, as a copy by the host would be; what the destination keeps
-//! in its partly covered blocks is taken with the last commit, and only if it has not changed.
+//! Each part is read at its own time, as in a copy by the host; what the destination keeps in its
+//! partly covered blocks is read with the last commit, and accepted only if it has not changed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,10 +23,11 @@ use crate::edits::rest::Rest;
 use crate::tuning::Tuning;
 use crate::world::places::PartPlace;
 
-/// A part with more runs than this is stored as it is, zeros and all, so that it stays one entry.
+/// A part with more runs than this is stored uncompressed, including zeros, so that it stays one
+/// entry.
 const PART_RUNS_MAX: usize = 4;
 
-/// A run of blocks whose content is there already.
+/// A run of blocks whose content is already stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinkedRun {
     pub(crate) count: u64,
@@ -34,12 +35,12 @@ pub(crate) struct LinkedRun {
     pub(crate) entry: MapEntry,
 }
 
-/// Blocks that are still to be brought.
+/// Blocks that are still to be stored.
 #[derive(Clone, Copy, Debug)]
 struct Part {
-    /// The step that names them in the end.
+    /// The step that will map them.
     step: usize,
-    /// The copy's segments up to and with the one that it belongs to.
+    /// The copy's segments up to and including the one that it belongs to.
     segments: usize,
     volume: VolumeId,
     range: BlockRange,
@@ -52,18 +53,18 @@ pub(crate) struct Staging {
     parts: VecDeque<Part>,
     current: Option<Part>,
     place: Option<PartPlace>,
-    /// Runs of the parts that were brought.
+    /// The number of runs of the stored parts.
     named_runs: usize,
     pub(crate) frames: Vec<Frame>,
     pub(crate) classes: Vec<Class>,
-    /// What the last commit wants, while a part is brought.
+    /// The blocks that the last commit needs, while a part is being stored.
     last_wanted: Wanted,
 }
 
 impl Edit {
-    /// The blocks that must be read before the edit can be submitted, as runs of neighbours: all
-    /// that is compared is one, to be looked up at one moment. Where it differs nothing is
-    /// submitted that could show that it changed meanwhile.
+    /// Returns the blocks that must be read before the edit can be submitted, as contiguous runs:
+    /// everything that is compared is one run, looked up at one moment, because if it differs
+    /// nothing is submitted that could reveal that it changed meanwhile.
     pub(crate) fn wanted_runs(&self) -> Vec<(VolumeId, BlockRange)> {
         let mut runs: Vec<(VolumeId, BlockRange)> = Vec::new();
         for (volume, block) in self.wanted.keys().copied() {
@@ -75,7 +76,7 @@ impl Edit {
         runs
     }
 
-    /// Adds steps that name `inner` once its parts were brought.
+    /// Adds steps that map `inner` once its parts were stored.
     pub(crate) fn stage(
         &mut self,
         segments: &[CopySegment],
@@ -95,25 +96,25 @@ impl Edit {
         }
     }
 
-    /// What all parts need to know.
+    /// Sets what all parts need to know.
     pub(crate) fn stage_segments(&mut self, segments: &[CopySegment]) {
         if !self.staging.parts.is_empty() {
             self.staging.segments = segments.to_vec();
         }
     }
 
-    /// Whether a part is being brought.
+    /// Returns whether a part is being stored.
     pub(crate) fn is_staging(&self) -> bool {
         self.staging.current.is_some()
     }
 
-    /// Whether a part is being brought, or will be next.
+    /// Returns whether a part is being stored, or will be next.
     pub(crate) fn is_to_stage(&self) -> bool {
         self.is_staging() || !self.staging.parts.is_empty()
     }
 
-    /// Whether it needs a place before it goes on: for its next part, or for what it moves with
-    /// its commit, if that is much.
+    /// Returns whether it needs a slot before it continues: for its next part, or for what it moves
+    /// with its commit, if that is much.
     pub(crate) fn wants_place(&self, tuning: &Tuning) -> bool {
         let staging = &self.staging;
         if self.is_staging() || staging.place.is_some() {
@@ -123,13 +124,13 @@ impl Edit {
         !staging.parts.is_empty() || copies && self.wanted.len() > tuning.placeless_blocks_max
     }
 
-    /// Has the next part in a place, if there is one.
+    /// Puts the next part into a slot, if there is one.
     pub(crate) fn place_in(&mut self, place: Option<PartPlace>) -> bool {
         self.staging.place = place;
         self.staging.place.is_some()
     }
 
-    /// Turns to the next part, if there is one and none is under way.
+    /// Begins the next part, if there is one and none is in progress.
     pub(crate) fn begin_part(&mut self) {
         if self.is_staging() {
             return;
@@ -150,15 +151,15 @@ impl Edit {
         self.staging.current = Some(part);
     }
 
-    /// The frame that a gather of a part fills.
+    /// Returns the frame that a gather of a part fills.
     pub(crate) fn staged_frame(&mut self, gather: &Gather) -> Option<&mut Frame> {
         self.staging.frames.get_mut(gather.frame as usize)
     }
 
-    /// Looks at the blocks of the part under way.
+    /// Classifies the blocks of the current part.
     pub(crate) fn classify_part(&mut self, keys: &Keys, runs_max: usize) {
         let staging = &mut self.staging;
-        // Each part still to come has one run at least.
+        // Each later part has at least one run.
         let left = runs_max.saturating_sub(staging.named_runs + staging.parts.len());
         staging.classes = staging.frames.iter().map(|frame| classify(keys, frame)).collect();
         let runs = staging.classes.chunk_by(|a, b| match (a, b) {
@@ -171,7 +172,8 @@ impl Edit {
         }
     }
 
-    /// The part under way is in the log: notes what names it, and turns back to the last commit.
+    /// Ends the current part, which is in the log: records what maps it, and returns to the last
+    /// commit.
     pub(crate) fn end_part(&mut self, runs: Vec<LinkedRun>) {
         let staging = &mut self.staging;
         let Some(part) = staging.current.take() else { return };
@@ -185,7 +187,7 @@ impl Edit {
         }
     }
 
-    /// The chunks that were brought and that nothing names yet: first id and count.
+    /// Returns the stored chunks to which nothing refers yet: first id and count.
     pub(crate) fn staged_chunks(&self) -> Vec<(ChunkId, u32)> {
         let mut chunks = Vec::new();
         for step in &self.steps {
@@ -200,7 +202,7 @@ impl Edit {
     }
 }
 
-/// Where the runs of a linked step start.
+/// Returns where the runs of a linked step start.
 pub(crate) fn run_starts(
     start: BlockNumber,
     runs: &[LinkedRun],

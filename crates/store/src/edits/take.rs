@@ -1,10 +1,10 @@
-//! What a copy takes from its source, looked at before it is taken: what it costs, and how much of
-//! it one commit may take.
+//! What a copy takes from its source, examined in advance: what it costs, and how much of it one
+//! commit may take.
 //!
-//! The cost is counted in units of *work*: an entry of a leaf that is named takes one, and what is
-//! walked through or set with a way down of its own takes some. Holes, zeros, patterns and repeated
-//! blocks of any length are one such thing, and so is a node that the destination can name as it
-//! is. So the length of a copy says nothing of what it costs.
+//! The cost is counted in units of *work*: one for an entry of a leaf that gets a reference, and
+//! some for a node that is walked through, or for what is set with a descent of its own. Holes,
+//! zeros, patterns and repeated blocks of any length are one such thing, and so is a node that the
+//! destination can share as it is. So the length of a copy does not determine its cost.
 
 use std::ops::Range;
 
@@ -15,13 +15,13 @@ use crate::edits::edit::Edit;
 use crate::edits::preload::{Looker, Unreadable};
 use crate::tuning::{NODE_WORK, STEP_WORK};
 
-/// What a node costs that is named as it is, beside others.
+/// The cost of a node that is shared as it is, next to others.
 const GRAFT_WORK: u64 = 2;
-/// Reads of the device for one piece: some milliseconds.
+/// The maximum number of device reads for one piece: some milliseconds.
 const LOADS_MAX: u64 = 64;
 
 impl Edit {
-    /// What it costs to look at it once more, in units of work.
+    /// Returns the cost of examining it again, in units of work.
     pub(crate) fn looked_at(&self) -> u64 {
         self.work.max(STEP_WORK * self.steps.len() as u64)
     }
@@ -32,13 +32,13 @@ impl Edit {
 pub(crate) struct TakenRun {
     pub(super) start: u64,
     pub(super) count: u64,
-    /// What spans this many levels in the destination is replaced as a whole.
+    /// Whatever spans this many levels in the destination is replaced as a whole.
     pub(super) whole_level: u8,
-    /// What all of them are, where they are alike.
+    /// The value of all of them, if they are alike.
     alike: Option<MapEntry>,
 }
 
-/// What was looked at.
+/// What was examined.
 pub(crate) struct Taken {
     pub(super) runs: Vec<TakenRun>,
     pub(super) work: u64,
@@ -58,8 +58,8 @@ struct Taker<'l, 'a> {
 }
 
 impl Looker<'_> {
-    /// Looks at what a copy takes of a range, whose first block comes to stand at `to`, until the
-    /// budget is spent. Of a copy that is done in `pieces` something is taken in any case.
+    /// Examines what a copy takes of a range, whose first block goes to `to`, until the budget is
+    /// spent. For a copy that is done in `pieces` something is taken in any case.
     pub(crate) fn take(
         &mut self,
         map: &VolumeRow,
@@ -69,7 +69,7 @@ impl Looker<'_> {
         pieces: Option<bool>,
     ) -> Result<Taken, Unreadable> {
         let loads = self.world.load_count();
-        // What is one commit must not become several because memory is short.
+        // One commit must not become several because memory is short.
         let loads_end = pieces.map_or(u64::MAX, |_| loads + LOADS_MAX);
         let mut taker = Taker {
             looker: self,
@@ -93,8 +93,8 @@ impl Taker<'_, '_> {
             || self.taken.blocks > 0 && self.looker.world.load_count() > self.loads_end
     }
 
-    /// Takes what is wanted of an entry; `false`: the budget is spent, and what follows is not
-    /// taken.
+    /// Takes the wanted part of an entry; returns `false` if the budget is spent, and nothing more
+    /// is taken.
     fn entry(&mut self, entry: MapEntry, level: u8, base: u64) -> Result<bool, Unreadable> {
         let world = self.looker.world;
         let span = world.span_blocks(level);
@@ -125,7 +125,7 @@ impl Taker<'_, '_> {
         let (first, last) = ((start - base) / child_span, (end - 1 - base) / child_span);
         for step in 0..=last - first {
             let index = if self.backwards { last - step } else { first + step };
-            // A leaf that was begun is taken, so that it need not be walked through again.
+            // A leaf that was begun is completed, so that it need not be walked again.
             if level > 1 && self.is_spent() && self.taken.blocks > 0 {
                 return Ok(false);
             }
@@ -137,7 +137,7 @@ impl Taker<'_, '_> {
         Ok(true)
     }
 
-    /// Adds blocks that follow those before.
+    /// Adds blocks that follow the previous ones.
     fn push(
         &mut self,
         start: u64,
@@ -150,7 +150,7 @@ impl Taker<'_, '_> {
         if let Some(last) = self.taken.runs.last_mut()
             && (last.whole_level, last.alike) == (whole_level, alike)
         {
-            // What is set together has one way down.
+            // What is set together has one descent.
             last.start = last.start.min(start);
             last.count += count;
             self.taken.work += work.min(GRAFT_WORK);

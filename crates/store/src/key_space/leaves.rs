@@ -1,15 +1,15 @@
-//! How the pairs of the key-value space are divided into leaves, and where these are.
+//! The division of the key-value pairs into leaves, and the location of these.
 //!
-//! A leaf has the pairs from its *cut* on, a key, up to the next leaf's. What the pairs are is not
-//! known here, only how long they are: [`KeySpace`](super::KeySpace) has them.
+//! A leaf has the pairs from its *cut*, a key, up to the next leaf's cut. Only the length of pairs
+//! is known here: [`KeySpace`](super::KeySpace) has their content.
 //!
 //! Invariants:
 //! 1. If there are pairs, the first leaf's cut is the empty key; no leaf is empty.
-//! 2. A leaf has [`LEAF_BYTES_MAX`] at most, or one pair.
-//! 3. Two neighbours have more than half of that together. So leaves are a quarter full on average
-//!    at least, and a change touches a few of them, however many there are.
+//! 2. A leaf has at most [`LEAF_BYTES_MAX`], or one pair.
+//! 3. Two neighbors together have more than half of that. So leaves are on average at least a
+//!    quarter full, and a change touches only a few of them, however many there are.
 //! 4. A leaf that differs from what is stored under its number is in `dirty`, and one that is
-//!    stored and is none any more in `dropped`.
+//!    stored and was removed is in `dropped`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -23,24 +23,24 @@ mod stored;
 
 pub(crate) use stored::StoredLeaf;
 
-/// Neighbours that have no more than this together become one.
+/// Neighbors that together have at most this are merged.
 const JOINED_BYTES_MAX: usize = LEAF_BYTES_MAX / 2;
 
 type Key = Vec<u8>;
 pub(crate) type Pairs = BTreeMap<Key, Vec<u8>>;
-/// A piece of a leaf: its place, and its length in units of 64 bytes, which are whole blocks.
+/// A piece of a leaf: its location, and its length in units of 64 bytes, which are whole blocks.
 pub(crate) type Piece = (Place, u32);
 
 /// A leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaf {
-    /// Its number, which is that of its row.
+    /// The number of its row.
     number: u64,
-    /// Bytes of its pairs.
+    /// The bytes of its pairs.
     bytes: usize,
-    /// How many they are.
+    /// The number of its pairs.
     count: usize,
-    /// Where it was stored by the last checkpoint that was captured; nowhere if by none.
+    /// Its location as of the last captured checkpoint; empty if there is none.
     stored: Vec<Piece>,
 }
 
@@ -48,24 +48,24 @@ pub(crate) struct Leaf {
 #[derive(Debug, Default)]
 pub(crate) struct Leaves {
     by_cut: BTreeMap<Key, Leaf>,
-    /// The cuts of those that are to be written.
+    /// The cuts of leaves that are to be written.
     dirty: BTreeSet<Key>,
-    /// Blocks that they take, at most.
+    /// The maximum number of blocks that they take.
     dirty_blocks: u64,
-    /// Numbers and places of leaves that are to be let go.
+    /// Numbers and locations of removed leaves.
     dropped: Vec<(u64, Vec<Piece>)>,
-    /// Numbers below `next` that no checkpoint names, nor the one under way.
+    /// Numbers below `next` that neither the last checkpoint nor the current one uses.
     free: BTreeSet<u64>,
     next: u64,
 }
 
-/// Blocks that so many bytes of pairs take, where each piece is a block.
+/// Returns how many blocks so many bytes of pairs take if each piece is a block.
 fn blocks_of(bytes: usize) -> u64 {
     bytes.div_ceil(BLOCK_BYTES as usize - STREAM_HEADER_BYTES) as u64
 }
 
 impl Leaves {
-    /// All pairs in new leaves.
+    /// Divides all pairs into new leaves.
     pub(crate) fn of(pairs: &Pairs) -> Self {
         let mut leaves = Self::default();
         for (key, value) in pairs {
@@ -74,7 +74,7 @@ impl Leaves {
         leaves
     }
 
-    /// One more pair behind all others.
+    /// Adds a pair after all others.
     fn append(&mut self, key: &[u8], bytes: usize) {
         let last = self.by_cut.last_key_value();
         let fits = last.filter(|(_, leaf)| leaf.bytes + bytes <= LEAF_BYTES_MAX);
@@ -96,12 +96,12 @@ impl Leaves {
         })
     }
 
-    /// The first number that was never used.
+    /// Returns the first number that was never used.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Takes a leaf out, to be changed and put in again, or not.
+    /// Takes a leaf out, to be changed and perhaps put back.
     fn take(&mut self, cut: &[u8]) -> Leaf {
         let leaf = self.by_cut.remove(cut).expect("a leaf that is there is taken");
         if self.dirty.remove(cut) {
@@ -110,14 +110,14 @@ impl Leaves {
         leaf
     }
 
-    /// Puts a leaf in that is to be written.
+    /// Puts back a leaf that is to be written.
     fn put(&mut self, cut: Key, leaf: Leaf) {
         self.dirty_blocks += blocks_of(leaf.bytes);
         self.dirty.insert(cut.clone());
         self.by_cut.insert(cut, leaf);
     }
 
-    /// A leaf is none any more.
+    /// Removes a leaf.
     fn drop_leaf(&mut self, leaf: Leaf) {
         if leaf.stored.is_empty() {
             self.free.insert(leaf.number);
@@ -126,7 +126,7 @@ impl Leaves {
         }
     }
 
-    /// The cut of the leaf that a key is in.
+    /// Returns the cut of the leaf that a key is in.
     fn cut_of(&self, key: &[u8]) -> Option<Key> {
         let below = (Bound::Unbounded, Bound::Included(key));
         self.by_cut.range::<[u8], _>(below).next_back().map(|(cut, _)| cut.clone())
@@ -142,7 +142,8 @@ impl Leaves {
         self.by_cut.range::<[u8], _>(before).next_back().map(|(cut, _)| cut.clone())
     }
 
-    /// A pair had so many bytes and has so many now, if it was there, and is. `pairs` has it so.
+    /// Records that the size of a pair has changed, from none if it is new, to none if it was
+    /// removed. `pairs` has the new state.
     pub(crate) fn changed(
         &mut self,
         pairs: &Pairs,
@@ -174,8 +175,8 @@ impl Leaves {
         }
     }
 
-    /// A pair that is new and does not fit its leaf gets one of its own, if it comes before or
-    /// behind all others there: these stay as they are stored. The cut of the new leaf.
+    /// Gives a new pair that does not fit its leaf a leaf of its own, if it is before or after all
+    /// others there: these stay as stored. Returns the cut of the new leaf.
     fn add_beside(&mut self, pairs: &Pairs, cut: &[u8], key: &[u8], bytes: usize) -> Option<Key> {
         if self.by_cut[cut].bytes + bytes <= LEAF_BYTES_MAX {
             return None;
@@ -197,7 +198,7 @@ impl Leaves {
         Some(cut_of_new)
     }
 
-    /// A leaf begins with another key, and has the same pairs.
+    /// Changes the cut of a leaf, which has the same pairs.
     fn move_cut(&mut self, cut: &[u8], to: Key) {
         let was_dirty = self.dirty.contains(cut);
         let leaf = self.take(cut);
@@ -208,13 +209,14 @@ impl Leaves {
         }
     }
 
-    /// The first leaf has what comes before it as well.
+    /// Makes the first leaf begin with the empty key.
     fn begin_with_empty(&mut self) {
         let first = self.by_cut.keys().next().filter(|cut| !cut.is_empty()).cloned();
         first.into_iter().for_each(|cut| self.move_cut(&cut, Key::new()));
     }
 
-    /// Puts a leaf in, in parts if it is too long; returns the cuts of the first and the last one.
+    /// Puts back a leaf, divided if it is too long; returns the cuts of the first and the last
+    /// part.
     fn put_divided(&mut self, pairs: &Pairs, cut: Key, leaf: Leaf) -> Vec<Key> {
         let mut ends = vec![cut.clone()];
         let mut rest = vec![(cut, leaf)];
@@ -241,7 +243,7 @@ impl Leaves {
         ends
     }
 
-    /// Joins a leaf with its neighbours as long as that makes a short one.
+    /// Merges a leaf with its neighbors as long as the result is short.
     fn join(&mut self, cut: &[u8]) {
         let mut cut = cut.to_vec();
         while self.by_cut.contains_key(&cut) {
@@ -262,28 +264,28 @@ impl Leaves {
         }
     }
 
-    /// Blocks that a checkpoint writes for those that have changed, at most.
+    /// Returns the maximum number of blocks that a checkpoint writes for changed leaves.
     pub(crate) fn dirty_blocks(&self) -> u64 {
         self.dirty_blocks
     }
 
-    /// How many rows a checkpoint changes.
+    /// Returns how many rows a checkpoint changes.
     pub(crate) fn changed_count(&self) -> u64 {
         (self.dirty.len() + self.dropped.len()) as u64
     }
 
-    /// The rows that a checkpoint changes.
+    /// Returns the rows that a checkpoint changes.
     pub(crate) fn changed_rows(&self) -> impl Iterator<Item = u64> + '_ {
         let dirty = self.dirty.iter().map(|cut| self.by_cut[cut].number);
         dirty.chain(self.dropped.iter().map(|(number, _)| *number))
     }
 
-    /// Pages of rows that a checkpoint changes, at most.
+    /// Returns the maximum number of pages of rows that a checkpoint changes.
     pub(crate) fn changed_pages_max(&self) -> u64 {
         self.changed_count().min(self.next.div_ceil(ROWS_PER_PAGE))
     }
 
-    /// Has the next checkpoint write some leaves anew; which of them are there.
+    /// Has the next checkpoint rewrite some leaves; returns which of them exist.
     pub(crate) fn write_anew(&mut self, numbers: &BTreeSet<u64>) -> Vec<u64> {
         let leaves = self.by_cut.iter();
         let found: Vec<(Key, u64)> = leaves
@@ -298,27 +300,28 @@ impl Leaves {
         written.collect()
     }
 
-    /// What is to be let go by this checkpoint. The numbers are free when it is on the medium
+    /// Takes what this checkpoint removes. The numbers are free when it is on the medium
     /// ([`Leaves::let_go`]).
     pub(crate) fn take_dropped(&mut self) -> Vec<(u64, Vec<Piece>)> {
         std::mem::take(&mut self.dropped)
     }
 
-    /// Those that are to be written, with their cuts and those of the next ones. From here on they
-    /// count as stored ([`Leaves::set_stored`]).
+    /// Takes the leaves that are to be written, with their cuts and those of the next ones. From
+    /// here on they count as stored ([`Leaves::set_stored`]).
     pub(crate) fn take_dirty(&mut self) -> Vec<(Key, Option<Key>)> {
         self.dirty_blocks = 0;
         let dirty = std::mem::take(&mut self.dirty);
         dirty.into_iter().map(|cut| (cut.clone(), self.next_cut(&cut))).collect()
     }
 
-    /// A leaf is stored somewhere else from here on: its number, and where it was.
+    /// Sets the new location of a leaf; returns its number, and its previous location.
     pub(crate) fn set_stored(&mut self, cut: &[u8], stored: Vec<Piece>) -> (u64, Vec<Piece>) {
         let leaf = self.by_cut.get_mut(cut).expect("a leaf that is captured");
         (leaf.number, std::mem::replace(&mut leaf.stored, stored))
     }
 
-    /// A leaf that was captured is where it was before, and is to be written, or let go.
+    /// Undoes the capture of a leaf: it is at its previous location, and is to be written or
+    /// removed.
     pub(crate) fn give_back(&mut self, number: u64, before: Vec<Piece>) {
         let cut = self.by_cut.iter().find(|(_, leaf)| leaf.number == number);
         if let Some(cut) = cut.map(|(cut, _)| cut.clone()) {
@@ -331,14 +334,14 @@ impl Leaves {
         self.drop_leaf(Leaf { number, bytes, count, stored: before });
     }
 
-    /// A checkpoint is on the medium that does not name these any more.
+    /// Frees the numbers of leaves that a checkpoint on the medium has removed.
     pub(crate) fn let_go(&mut self, numbers: Vec<u64>) {
         self.free.extend(numbers);
     }
 }
 
-/// Where a leaf from `cut` to `end` is divided, in the middle: the cut of the second part, and
-/// bytes and number of the pairs in the first.
+/// Returns where a leaf from `cut` to `end` is divided, in the middle: the cut of the second part,
+/// and the bytes and number of the pairs in the first.
 fn middle(pairs: &Pairs, cut: &[u8], end: Option<Key>, leaf: &Leaf) -> (Key, usize, usize) {
     let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
     let (mut bytes, mut count) = (0, 0);

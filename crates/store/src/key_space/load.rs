@@ -12,11 +12,11 @@ use crate::chunks::bad_copies::BadCopies;
 use crate::chunks::medium::{Copied, Medium};
 use crate::chunks::table::Table;
 
-/// What a leaf holds, and where it is.
+/// The content of a leaf, and its location.
 pub(crate) struct ReadLeaf {
     content: Vec<u8>,
     pieces: Vec<Piece>,
-    /// Whether something of it was read from its second copy.
+    /// Whether a part was read from its second copy.
     is_second: bool,
 }
 
@@ -38,11 +38,11 @@ fn damaged(text: &str) -> StoreError {
     StoreError::Damaged(format!("the key-value space: {text}"))
 }
 
-/// The key-value space that a superblock names, with the rows of leaves. `stream` is the content of
-/// its stream; leaves that are bad in their first copy are noted.
+/// Loads the key-value space that a superblock refers to, with the rows of leaves. `stream` is the
+/// content of its stream; leaves with a bad first copy are recorded.
 ///
 /// # Errors
-/// If something of it can't be read, or makes no sense.
+/// If a part can't be read, or is invalid.
 pub(crate) fn load(
     medium: &Medium,
     (rows, bad): (&Table, &BadCopies<u64>),
@@ -87,7 +87,7 @@ fn pairs_of(bytes: &[u8]) -> Result<Pairs, StoreError> {
     pairs.collect::<Result<Pairs, FormatError>>().map_err(|error| damaged(&error.to_string()))
 }
 
-/// Units of a piece of a leaf, which has its blocks for itself.
+/// Returns the units of a piece of a leaf, which has whole blocks.
 pub(crate) fn leaf_piece(piece: StreamRef) -> Piece {
     let blocks = u64::from(piece.length_bytes).div_ceil(block::BLOCK_BYTES) as u32;
     (piece.page.place, blocks * UNITS_PER_BLOCK)

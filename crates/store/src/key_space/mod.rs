@@ -1,7 +1,7 @@
-//! The key-value space of the layer above: all of it is in memory, and changed by the writer.
+//! The key-value space of the layer above: all of it is in memory, and only the writer changes it.
 //!
-//! * `leaves`: how it is divided into leaves, and which of them have changed,
-//! * `capture`: how a checkpoint captures those, `load`: how they are read.
+//! * `leaves`: its division into leaves, and which of them have changed,
+//! * `capture`: capturing those by a checkpoint; `load`: reading them.
 //!
 //! In a pool without that feature it is a stream, which each checkpoint writes as a whole
 //! ([`Features::LEAVES`](format::Features::LEAVES)). A pool that gets the feature has it in leaves
@@ -18,45 +18,46 @@ use leaves::{Leaves, Pairs};
 #[derive(Debug, Default)]
 pub(crate) struct KeySpace {
     pairs: Pairs,
-    /// None where each checkpoint writes all of it.
+    /// `None` if each checkpoint writes all of it.
     leaves: Option<Leaves>,
     /// Whether the last checkpoint has it in a stream.
     is_in_stream: bool,
 }
 
 impl KeySpace {
-    /// One that a stream holds.
+    /// Creates it from a stream.
     pub(crate) fn of_stream(pairs: Pairs) -> Self {
         let is_in_stream = !pairs.is_empty();
         Self { pairs, leaves: None, is_in_stream }
     }
 
-    /// From here on checkpoints write leaves.
+    /// Switches checkpoints to leaves.
     pub(crate) fn divide(&mut self) {
         self.leaves.get_or_insert_with(|| Leaves::of(&self.pairs));
     }
 
-    /// The leaves, if checkpoints write these.
+    /// Returns the leaves, if checkpoints write these.
     pub(crate) fn leaves(&self) -> Option<&Leaves> {
         self.leaves.as_ref()
     }
 
-    /// As [`KeySpace::leaves`], to be changed.
+    /// Returns the leaves like [`KeySpace::leaves`], mutable.
     pub(crate) fn leaves_mut(&mut self) -> Option<&mut Leaves> {
         self.leaves.as_mut()
     }
 
-    /// The pairs, and the leaves that are to be changed with them, if checkpoints write these.
+    /// Returns the pairs, and the leaves that must be changed with them, if checkpoints write
+    /// these.
     pub(crate) fn divided_mut(&mut self) -> Option<(&Pairs, &mut Leaves)> {
         self.leaves.as_mut().map(|leaves| (&self.pairs, leaves))
     }
 
-    /// Whether checkpoints write leaves, and none has yet.
+    /// Returns whether checkpoints write leaves, and none has yet.
     pub(crate) fn is_to_be_divided(&self) -> bool {
         self.is_in_stream && self.leaves.is_some()
     }
 
-    /// A checkpoint is on the medium, which does not name these leaves any more.
+    /// Records that a checkpoint is on the medium that has removed these leaves.
     pub(crate) fn written(&mut self, gone: Vec<u64>) {
         match &mut self.leaves {
             Some(leaves) => {
@@ -67,12 +68,12 @@ impl KeySpace {
         }
     }
 
-    /// All pairs, in the order of the keys.
+    /// Returns all pairs, ordered by key.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Vec<u8>, &Vec<u8>)> {
         self.pairs.iter()
     }
 
-    /// A key has this value from here on, or none.
+    /// Sets or removes the value of a key.
     pub(crate) fn set(&mut self, key: &[u8], value: Option<&[u8]>) {
         let old = match value {
             Some(value) => self.pairs.insert(key.to_vec(), value.to_vec()),
@@ -88,12 +89,12 @@ impl KeySpace {
         }
     }
 
-    /// What is wrong with the leaves.
+    /// Returns what is inconsistent about the leaves.
     pub(crate) fn finding(&self) -> Option<String> {
         self.leaves.as_ref()?.finding(&self.pairs)
     }
 
-    /// All pairs, as a stream has them; nothing where they are in leaves.
+    /// Encodes all pairs for a stream; empty if they are in leaves.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         if self.leaves.is_none() {

@@ -1,8 +1,8 @@
 //! Which parts of a volume are mapped, for GET LBA STATUS.
 //!
-//! A look is bounded by its work, and not by what it covers: a hole is one entry however long it
-//! is, and the row of a node says whether all of it is mapped, or nothing, so that its entries are
-//! not read. What lies beyond the bound is left to the next request.
+//! A scan is bounded by its work, not by what it covers: a hole is one entry however long it is,
+//! and the row of a node says whether all of it is mapped, or nothing, so that its entries are not
+//! read. What is beyond the bound is left to the next request.
 
 use block::{
     BlockRange, LbaExtent, LbaState, Sector, SectorCount, SectorRange, VolumeError, VolumeId,
@@ -13,14 +13,14 @@ use format::{MapEntry, NodeId, VolumeRow};
 use crate::StoreError;
 use crate::world::view::View;
 
-/// Nodes that one look reads: each may have to be fetched from the device.
+/// The maximum number of nodes that one scan reads: each may have to be read from the device.
 const NODES_MAX: usize = 64;
-/// Rows of nodes that one look asks for.
+/// The maximum number of rows of nodes that one scan reads.
 const ROWS_MAX: usize = 1024;
-/// Entries that one look passes.
+/// The maximum number of entries that one scan passes.
 const ENTRIES_MAX: usize = 16_384;
 
-/// Which parts of a range are mapped: up to `limit` of them, from its start on.
+/// Returns which parts of a range are mapped: up to `limit` of them, from its start on.
 pub(crate) fn extents(
     view: View<'_>,
     id: VolumeId,
@@ -36,20 +36,20 @@ pub(crate) fn extents(
     let mut look = Look::new(view, range, limit);
     match look.at_map(map) {
         Ok(()) => Ok(VolumeReply::Extents(look.found)),
-        // What was found before is returned; the next look begins where this one failed.
+        // What was found before is returned; the next scan begins where this one failed.
         Err(_) if !look.found.is_empty() => Ok(VolumeReply::Extents(look.found)),
         Err(_) => Err(VolumeError::Medium { sector: look.next }),
     }
 }
 
-/// One look: what it has found, and how much more it may do.
+/// One scan: what it has found, and its remaining budget.
 struct Look<'a> {
     world: View<'a>,
     range: SectorRange,
     blocks: BlockRange,
     limit: usize,
     found: Vec<LbaExtent>,
-    /// Behind what was found.
+    /// The sector after what was found.
     next: Sector,
     nodes_left: usize,
     rows_left: usize,
@@ -78,7 +78,7 @@ impl<'a> Look<'a> {
         self.at_entry(map.root, map.level, 0).map(drop)
     }
 
-    /// Looks at what an entry spans. Whether there is work left.
+    /// Scans what an entry spans. Returns whether there is budget left.
     fn at_entry(&mut self, entry: MapEntry, level: u8, base: u64) -> Result<bool, StoreError> {
         if self.entries_left == 0 {
             return Ok(false);
@@ -95,8 +95,8 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Whether a node is mapped all over, or nowhere; `None` if neither, or if that is not known
-    /// cheaply.
+    /// Returns whether a node is completely mapped, or not at all; `None` if neither, or if finding
+    /// out is expensive.
     fn is_mapped(&mut self, id: NodeId, span: u64) -> Result<Option<bool>, StoreError> {
         if self.rows_left == 0 {
             return Ok(None);
@@ -129,7 +129,8 @@ impl<'a> Look<'a> {
         Ok(true)
     }
 
-    /// Notes the state of some blocks, as far as they are asked for. Whether more fits.
+    /// Records the state of some blocks, within the requested range. Returns whether there is room
+    /// for more.
     fn tell(&mut self, base: u64, blocks: u64, mapped: bool) -> bool {
         let state = if mapped { LbaState::Mapped } else { LbaState::Deallocated };
         let range = clip(base, blocks, self.range);
@@ -146,7 +147,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// The part of some blocks that is inside `range`.
+/// Returns the part of some blocks that is inside `range`.
 fn clip(start: u64, blocks: u64, range: SectorRange) -> SectorRange {
     let sectors = |blocks: u64| blocks.saturating_mul(block::SECTORS_PER_BLOCK);
     let first = sectors(start).max(range.start.0);

@@ -1,4 +1,4 @@
-//! What a copy takes from its source: references on everything in a range, without moving it.
+//! What a copy takes from its source: references to everything in a range, without moving it.
 
 use format::{ChunkId, MapEntry, NodeId, VolumeRow};
 
@@ -8,7 +8,7 @@ use crate::map::value::Value;
 use crate::nodes::Referenced;
 use crate::nodes::node_of;
 
-/// A part of a copy's source, which bears a reference for the destination.
+/// A part of a copy's source, which has a reference for the destination.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     pub(crate) start: u64,
@@ -16,18 +16,18 @@ pub(crate) struct Piece {
     content: Content,
 }
 
-/// What a piece is.
+/// The content of a piece.
 #[derive(Clone, Debug)]
 enum Content {
     Uniform(MapEntry),
-    /// All the same chunk, which bears one reference for them ([`Editor::let_go`]).
+    /// All blocks are the same chunk, which has one reference for them ([`Editor::let_go`]).
     Same(ChunkId),
     Blocks(Vec<MapEntry>),
     Nodes(Vec<Referenced>, u8),
 }
 
 impl Piece {
-    /// What the destination becomes.
+    /// Returns the value for the destination.
     pub(crate) fn value(&self) -> Value<'_> {
         match &self.content {
             Content::Uniform(entry) => Value::Uniform(*entry),
@@ -39,8 +39,8 @@ impl Piece {
 }
 
 impl Editor<'_> {
-    /// Takes a reference on everything in `count` blocks from `start` of `map`, as pieces that can
-    /// be set `start - to` further down.
+    /// Takes a reference to everything in `count` blocks from `start` of `map`, as pieces that can
+    /// be set `start - to` lower.
     pub(crate) fn gather(
         &mut self,
         map: &VolumeRow,
@@ -88,10 +88,11 @@ impl Editor<'_> {
             MapEntry::Node(id) => {
                 let node = self.world.nodes.get(&self.world.medium, id, level)?;
                 let span = self.world.span_blocks(level - 1);
-                // All of these is wanted; they can be named where they come to stand, or none can.
+                // All of these are wanted completely; either all of them can be shared at the
+                // destination, or none.
                 let whole = (start - base).div_ceil(span)..(end - base) / span;
                 let shifted_to = |index: u64| (wanted.to + base + index * span) - wanted.start;
-                // While the log is followed each is looked at by itself: its row may be lost.
+                // While the log is replayed each is examined separately: its row may be lost.
                 let grafts = shifted_to(whole.start).is_multiple_of(span) && !self.state.replaying;
                 let mut index = (start - base) / span;
                 while index <= (end - 1 - base) / span {
@@ -121,7 +122,7 @@ impl Editor<'_> {
         Ok(())
     }
 
-    /// Lets go of pieces that were set: of what they held so that it could be named.
+    /// Releases pieces that were set: the references that kept them alive until then.
     pub(crate) fn let_go(&mut self, pieces: &[Piece]) -> Result<(), StoreError> {
         let held = pieces.iter().filter_map(|piece| match piece.content {
             Content::Same(chunk) => Some(chunk),
@@ -132,8 +133,8 @@ impl Editor<'_> {
     }
 }
 
-/// The node that the destination can name as it is, and where: all of it is wanted, and it comes to
-/// stand where a node of its level can.
+/// Returns the node that the destination can share as it is, and where: all of it is wanted, and
+/// its destination is aligned to its span.
 fn graft_of(entry: MapEntry, span: u64, base: u64, wanted: Wanted) -> Option<(NodeId, u64)> {
     let MapEntry::Node(node) = entry else { return None };
     if base < wanted.start || base + span > wanted.end {
@@ -164,7 +165,7 @@ fn push_block(pieces: &mut Vec<Piece>, start: u64, entry: MapEntry) {
     pieces.push(Piece { start, count: 1, content: Content::Blocks(vec![entry]) });
 }
 
-/// Adds nodes that follow each other, and says how many there were.
+/// Adds consecutive nodes, and returns how many there were.
 fn push_nodes(
     pieces: &mut Vec<Piece>,
     start: u64,
@@ -191,7 +192,7 @@ fn push_nodes(
     count
 }
 
-/// Adds blocks that are all alike; whether they are a piece of their own.
+/// Adds blocks that are all alike; returns whether they are a piece of their own.
 fn push_alike(pieces: &mut Vec<Piece>, start: u64, count: u64, entry: MapEntry) -> bool {
     let content = match entry {
         MapEntry::Chunk(chunk) => Content::Same(chunk),

@@ -1,8 +1,8 @@
 //! Changing a volume's map: the writer's side of the radix tree.
 //!
-//! A node that is named once is changed in place; one that is named more often is copied first, and
-//! its children get a reference more. Aligned parts are grafted: the destination names the source's
-//! node, and nothing below it is touched.
+//! A node with one reference is changed in place; one with several is copied first, and its
+//! children get another reference. Aligned parts are grafted: the destination refers to the
+//! source's node, and nothing below it is touched.
 
 use std::ops::Range;
 
@@ -51,7 +51,7 @@ impl Editor<'_> {
         self.world.medium.tuning.fanout
     }
 
-    /// Puts a level on top of a map, so that it spans 256 times as much.
+    /// Adds a level at the top of a map, so that it spans 256 times as much.
     pub(crate) fn raise(&mut self, map: &mut VolumeRow) -> Result<(), StoreError> {
         if map.root != MapEntry::Hole {
             let counts = self.counts(map.root, map.level, &mut true)?;
@@ -80,7 +80,7 @@ impl Editor<'_> {
             }
             if let Some(new) = alike(value, count) {
                 if let MapEntry::Chunk(chunk) = new {
-                    // Each block has named it, and one entry does from here on.
+                    // Each block had a reference, and from here on one entry has one.
                     self.world.reference_chunk(chunk, 1 - count as i32)?;
                 }
                 self.release(entry)?;
@@ -150,7 +150,7 @@ impl Editor<'_> {
         Ok(MapEntry::Node(id))
     }
 
-    /// Releases the entries of a node that others replace, and returns what was below them.
+    /// Releases the entries of a node that are replaced, and returns what was below them.
     fn release_all(
         &mut self,
         node: &Node,
@@ -180,7 +180,8 @@ impl Editor<'_> {
         Ok(counts)
     }
 
-    /// So many more entries say `value`, if that is a chunk: each names it once, whatever it spans.
+    /// Adds references for so many more entries with `value`, if that is a chunk: each entry counts
+    /// once, whatever it spans.
     fn reference_same(&self, value: Value<'_>, entries: i32) -> Result<(), StoreError> {
         match value {
             Value::Same(chunk) => self.world.reference_chunk(chunk, entries),
@@ -199,14 +200,14 @@ impl Editor<'_> {
             return Ok(entry);
         }
         let entry = self.sound(entry, 1)?;
-        // Before anything is released: it may name the same.
+        // Before anything is released: it may refer to the same chunk.
         if !matches!(value, Value::Blocks(_)) {
             let named = (0..count).filter_map(|offset| chunk_of(block_entry(value, offset)));
             self.world.reference_chunks(named)?;
         }
         let mut entry = entry;
         if count == self.world.span_blocks(1) && !self.is_own(entry, 1) {
-            // Nothing of it is left, and nothing of it is needed; perhaps it can't be read.
+            // Nothing of it remains, and nothing of it is needed; it may be unreadable.
             self.release(entry)?;
             entry = MapEntry::Hole;
         }
@@ -234,7 +235,7 @@ impl Editor<'_> {
         Ok(MapEntry::Node(id))
     }
 
-    /// Whether it is a node that only this entry names, and that can be read.
+    /// Returns whether it is a node to which only this entry refers, and that can be read.
     fn is_own(&self, entry: MapEntry, level: u8) -> bool {
         let nodes = &self.world.nodes;
         let medium = &self.world.medium;
@@ -254,12 +255,12 @@ impl Editor<'_> {
         changed.ok_or_else(|| miscounted(id))
     }
 
-    /// A node that says what `entry` says, and that only this entry names.
+    /// Returns a node with the content of `entry`, to which only this entry refers.
     fn own(&mut self, entry: MapEntry, level: u8) -> Result<NodeId, StoreError> {
         let MapEntry::Node(id) = entry else {
             let counts = self.world.counts(entry, level)?;
             if let MapEntry::Chunk(chunk) = entry {
-                // One entry names it, and then each of the node's does.
+                // One entry had a reference, and now each of the node's entries has one.
                 self.world.reference_chunk(chunk, self.fanout().entries() as i32 - 1)?;
             }
             return self.new_node(Node::uniform(entry, self.fanout()), level, counts);
@@ -300,7 +301,7 @@ impl Editor<'_> {
         Ok(id)
     }
 
-    /// One entry less says it. A node that nothing names any more waits in `pending`, so that
+    /// Releases the reference of an entry. A node without references waits in `pending`, so that
     /// dropping a large part of a map costs little here.
     pub(crate) fn release(&mut self, entry: MapEntry) -> Result<(), StoreError> {
         match entry {
@@ -319,7 +320,7 @@ impl Editor<'_> {
         }
     }
 
-    /// One entry less names a node; how many are left.
+    /// Releases a reference to a node; returns how many are left.
     fn count_down(&self, id: NodeId) -> Result<u32, StoreError> {
         let left = self.world.nodes.update_row(&self.world.medium, id, |row| {
             row.reference_count = counted(row.reference_count, -1)?;
@@ -328,10 +329,9 @@ impl Editor<'_> {
         left.ok_or_else(|| miscounted(id))
     }
 
-    /// Frees up to `nodes_max` pending nodes, as long as all that this takes is in memory; those
-    /// that can't be read are put aside. The content
-    /// of the chunks that go with them is not looked for in the cache: it leaves when its room is
-    /// wanted, as all that nobody reads.
+    /// Frees up to `nodes_max` pending nodes, as long as everything needed is in memory; unreadable
+    /// ones are put aside. The content of chunks that are freed with them is not removed from the
+    /// cache: it is evicted like any unused data.
     pub(crate) fn free_pending(&mut self, nodes_max: usize) -> Result<(), StoreError> {
         for _ in 0..nodes_max {
             let Some(id) = self.state.pending.pop() else { break };
@@ -351,7 +351,7 @@ impl Editor<'_> {
         Ok(())
     }
 
-    /// Frees a node that is pending no more, or puts it aside.
+    /// Frees a node that was taken from the pending ones, or puts it aside.
     pub(crate) fn free_node(&mut self, id: NodeId) -> Result<(), StoreError> {
         if preload::freeing(self.world.into(), id).is_err() {
             self.state.stuck.push(id);

@@ -1,4 +1,4 @@
-//! What some blocks become, and the entries of the map that say it.
+//! The new content of blocks, and the map entries for it.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use format::{ChunkId, MapEntry};
 use crate::nodes::Referenced;
 use crate::nodes::counts::Counts;
 
-/// What some blocks become.
+/// The new content of some blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value<'a> {
     /// All alike: a hole, zeros or a pattern.
@@ -17,13 +17,13 @@ pub(crate) enum Value<'a> {
     Same(ChunkId),
     /// Consecutive chunks.
     Run { first: ChunkId },
-    /// What each block is, one by one; the chunks bear the references already.
+    /// An entry for each block; the chunks already have the references.
     Blocks(&'a [MapEntry]),
-    /// Nodes of one level in a row, which bear the references already.
+    /// Consecutive nodes of one level, which already have the references.
     Graft { nodes: &'a [Referenced], level: u8 },
 }
 
-/// Whether blocks that `entry` says are what `value` says already.
+/// Returns whether the blocks of `entry` have the content `value` already.
 pub(crate) fn says(value: Value<'_>, entry: MapEntry) -> bool {
     match value {
         Value::Uniform(new) => entry.is_uniform() && new == entry,
@@ -32,7 +32,7 @@ pub(crate) fn says(value: Value<'_>, entry: MapEntry) -> bool {
     }
 }
 
-/// The one entry that says `value` of a whole span of `level`, if there is one.
+/// Returns the single entry for `value` over a whole span of `level`, if there is one.
 pub(crate) fn whole(level: u8, value: Value<'_>) -> Option<MapEntry> {
     match value {
         Value::Uniform(entry) => Some(entry),
@@ -44,17 +44,17 @@ pub(crate) fn whole(level: u8, value: Value<'_>) -> Option<MapEntry> {
     }
 }
 
-/// What all of the first `count` blocks of a value are that says each one's own.
+/// Returns the common value of the first `count` blocks of a value with an entry for each block.
 pub(crate) fn alike(value: Value<'_>, count: u64) -> Option<MapEntry> {
     let Value::Blocks(entries) = value else { return None };
     let (first, others) = entries.get(..count as usize)?.split_first()?;
     others.iter().all(|other| other == first).then_some(*first)
 }
 
-/// What becomes of entries of an inner node.
+/// The change of entries of an inner node.
 pub(crate) enum Change<'a> {
     One(usize, MapEntry),
-    /// Each is said by one entry of the value.
+    /// Each is set to one entry of the value.
     Whole(Range<usize>, Value<'a>),
 }
 
@@ -80,7 +80,7 @@ impl Change<'_> {
     }
 }
 
-/// What is below `children` entries that say `value`, each of `span` blocks.
+/// Returns the counts below `children` entries with `value`, each of `span` blocks.
 pub(crate) fn whole_counts(value: Value<'_>, children: usize, span: u64) -> Counts {
     let mut counts = Counts::default();
     match value {
@@ -96,7 +96,7 @@ pub(crate) fn whole_counts(value: Value<'_>, children: usize, span: u64) -> Coun
     counts
 }
 
-/// The value `blocks` further on.
+/// Returns the value from `blocks` further on.
 pub(crate) fn advance(value: Value<'_>, blocks: u64, fanout: Fanout) -> Value<'_> {
     match value {
         Value::Graft { nodes, level } => {
@@ -109,7 +109,7 @@ pub(crate) fn advance(value: Value<'_>, blocks: u64, fanout: Fanout) -> Value<'_
     }
 }
 
-/// What `value` says of its block `offset`.
+/// Returns the entry of `value` for its block `offset`.
 pub(crate) fn block_entry(value: Value<'_>, offset: u64) -> MapEntry {
     match value {
         Value::Uniform(entry) => entry,

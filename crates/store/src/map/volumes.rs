@@ -1,7 +1,7 @@
-//! Applying the entries that make, change and end whole volumes.
+//! Applying the entries that create, change and destroy whole volumes.
 //!
-//! None of them looks at what is in a volume: a clone shares the root of its source, and what was
-//! shared and is changed later is copied then, node by node (`map`).
+//! None of them examines the content of a volume: a clone shares the root of its source, and what
+//! is shared is copied when it is changed later, node by node (`map`).
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::nodes::Referenced;
 use crate::sync::RwLock;
 use crate::world::{State, Volume, World};
 
-/// An empty volume.
+/// Creates an empty volume.
 pub(crate) fn create(
     world: &World,
     state: &mut State,
@@ -33,7 +33,7 @@ pub(crate) fn create(
     insert(world, state, id, row)
 }
 
-/// One more entry names a root. `false`: it can't be named, because its row is lost.
+/// Adds a reference to a root. Returns `false` if that is impossible, because its row is lost.
 fn reference(world: &World, state: &mut State, root: MapEntry) -> Result<bool, StoreError> {
     let MapEntry::Node(node) = root else { return Ok(true) };
     if world.nameable(state, root)? != root {
@@ -42,7 +42,8 @@ fn reference(world: &World, state: &mut State, root: MapEntry) -> Result<bool, S
     world.nodes.reference_all(&world.medium, &mut [Referenced::unread(node)]).map(|()| true)
 }
 
-/// How many blocks of it hosts may count on: a snapshot takes what it holds, and no more.
+/// Returns how many of its blocks count as provisioned: none for a snapshot, which takes only what
+/// it holds.
 pub(crate) fn provisioned(row: &VolumeRow) -> u64 {
     if row.snapshot { 0 } else { row.size_blocks }
 }
@@ -68,7 +69,7 @@ fn insert(
     Ok(())
 }
 
-/// A volume that shares the root of another.
+/// Creates a volume that shares the root of another one.
 pub(crate) fn clone(
     world: &World,
     state: &mut State,
@@ -85,7 +86,7 @@ pub(crate) fn clone(
     insert(world, state, id, VolumeRow { snapshot, ..row })
 }
 
-/// While the log is followed: what a volume that is not there has become is lost if that is.
+/// During replay: what has become the copy of a missing volume is lost if that volume is.
 fn lose_with(
     world: &World,
     state: &mut State,
@@ -98,8 +99,8 @@ fn lose_with(
     }
 }
 
-/// A volume becomes what another is. Readers see all of the one or all of the other; what only the
-/// old map named is freed later.
+/// Replaces the content of a volume by that of another. Readers see all of the one or all of the
+/// other; what only the old map referred to is freed later.
 pub(crate) fn overwrite(
     world: &World,
     state: &mut State,
@@ -127,7 +128,7 @@ pub(crate) fn overwrite(
     replaced.map_or(Ok(()), |root| Editor { world, state }.release(root))
 }
 
-/// Another size. What is behind it is unmapped, so that it is a hole if the volume grows again.
+/// Changes the size. What is beyond it is unmapped, so that it is a hole if the volume grows again.
 pub(crate) fn resize(
     world: &World,
     state: &mut State,
@@ -152,7 +153,7 @@ pub(crate) fn resize(
     Ok(())
 }
 
-/// No volume any more. What only it named is freed later: its root waits in `pending`.
+/// Destroys a volume. What only it referred to is freed later: its root waits in `pending`.
 pub(crate) fn destroy(world: &World, state: &mut State, id: VolumeId) -> Result<(), StoreError> {
     let Some(volume) = world.volumes.write().remove(&id) else { return Ok(()) };
     let Some(map) = volume.map.write().take() else { return Ok(()) };

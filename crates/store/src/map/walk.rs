@@ -1,4 +1,4 @@
-//! Walking a volume's map, for readers and for the writer alike.
+//! Walking a volume's map, for readers and the writer.
 
 use block::BlockRange;
 use format::{MapEntry, VolumeRow};
@@ -6,7 +6,7 @@ use format::{MapEntry, VolumeRow};
 use crate::StoreError;
 use crate::world::view::View;
 
-/// A run of blocks with one entry, which is no node: they are all alike.
+/// A run of blocks with one entry that is not a node: they are all alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) start: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Run {
 }
 
 /// Calls `visit` for all of `range` (which must be inside the root's span), in order. What is below
-/// nodes that were asked for is passed over ([`View::may_look_on`]).
+/// nodes that were requested is skipped ([`View::may_look_on`]).
 pub(crate) fn walk<'a>(
     view: impl Into<View<'a>>,
     map: &VolumeRow,
@@ -56,10 +56,10 @@ fn walk_entry(
     Ok(())
 }
 
-/// The entry of one block.
+/// Returns the entry of one block.
 ///
 /// # Errors
-/// [`StoreError::Absent`] where it was asked for.
+/// [`StoreError::Absent`] if it was requested.
 pub(crate) fn entry_of(
     view: View<'_>,
     map: &VolumeRow,

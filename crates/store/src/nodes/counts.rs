@@ -2,7 +2,7 @@
 
 use format::MapEntry;
 
-/// How many blocks are mapped, and how many of them name a chunk.
+/// How many blocks are mapped, and how many of them refer to a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) mapped: u64,
@@ -17,7 +17,7 @@ impl std::ops::AddAssign for Counts {
 }
 
 impl Counts {
-    /// Of blocks that are all what this entry says, which is no node.
+    /// Returns the counts of blocks that all have this entry, which is not a node.
     pub(crate) fn alike(entry: MapEntry, blocks: u64) -> Self {
         match entry {
             MapEntry::Zero | MapEntry::Pattern(_) => Self { mapped: blocks, data: 0 },

@@ -1,4 +1,4 @@
-//! The nodes of all maps, by id: in memory while they are wanted, with their rows in a table.
+//! The nodes of all maps, by id: cached in memory, with their rows in a table.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) struct Nodes {
     shards: Arc<Shards<Shard>>,
     memory: Arc<Memory>,
     pub(crate) dirty: Mutex<Vec<NodeId>>,
-    /// Nodes that were found bad in their first copy.
+    /// Nodes whose first copy was bad.
     pub(crate) bad_copies: BadCopies<NodeId>,
 }
 
@@ -32,7 +32,7 @@ fn missing(id: NodeId) -> StoreError {
     StoreError::Damaged(format!("node {} is named but does not exist", id.0))
 }
 
-/// A node that an entry is to name, and what is below it.
+/// A node to which an entry will refer, and what is below it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Referenced {
     pub(crate) id: NodeId,
@@ -40,7 +40,7 @@ pub(crate) struct Referenced {
 }
 
 impl Referenced {
-    /// A node whose row was not looked at yet.
+    /// A node whose row was not read yet.
     pub(crate) fn unread(id: NodeId) -> Self {
         Self { id, counts: Counts::default() }
     }
@@ -50,7 +50,7 @@ fn counts_in(raw: &[u8]) -> Option<Counts> {
     NodeRow::block_counts(raw).map(|(mapped, data)| Counts { mapped, data })
 }
 
-/// The node that an entry names, if it names one.
+/// Returns the node to which an entry refers, if it does.
 pub(crate) fn node_of(entry: MapEntry) -> Option<NodeId> {
     match entry {
         MapEntry::Node(id) => Some(id),
@@ -76,7 +76,7 @@ impl Nodes {
         self.shards.of(id)
     }
 
-    /// The row of a node that must exist.
+    /// Reads the row of a node that must exist.
     pub(crate) fn row<'a>(
         &self,
         source: impl Into<Source<'a>>,
@@ -104,7 +104,7 @@ impl Nodes {
         result.ok_or_else(|| missing(id))
     }
 
-    /// One reference more for each of some nodes that must exist; what is below each.
+    /// Adds a reference to each of some nodes that must exist; returns what is below each.
     pub(crate) fn reference_all(
         &self,
         medium: &Medium,
@@ -119,8 +119,8 @@ impl Nodes {
         Ok(())
     }
 
-    /// One reference less for each of some nodes that must exist; what is below them, together.
-    /// Those that nothing names any more go to `unnamed`.
+    /// Releases a reference to each of some nodes that must exist; returns what is below them,
+    /// together. Those without references are added to `unnamed`.
     pub(crate) fn release_all(
         &self,
         medium: &Medium,
@@ -140,8 +140,8 @@ impl Nodes {
         Ok(counts)
     }
 
-    /// The node, from memory or from the medium, where an entry names it that only a node of this
-    /// level can stand for: so no map leads in a circle, whatever its bytes are.
+    /// Returns the node, from memory or from the medium, given an entry for which only a node of
+    /// this level is possible: so no map contains a cycle, whatever its bytes are.
     pub(crate) fn get<'a>(
         &self,
         source: impl Into<Source<'a>>,
@@ -156,7 +156,7 @@ impl Nodes {
         Err(StoreError::Damaged(text))
     }
 
-    /// The node, whatever its level, and that.
+    /// Returns the node and its level.
     pub(crate) fn find<'a>(
         &self,
         source: impl Into<Source<'a>>,
@@ -178,10 +178,10 @@ impl Nodes {
         }
     }
 
-    /// Reads a node from the medium, that was not in memory when its shard had the generation
-    /// `seen`; nothing if it is to be looked for again. What is put in is the newest version, as
-    /// for pages ([`Table`], `load`): the row is the parent here. It names the version that a
-    /// capture has made before that is written, and the node does not leave before.
+    /// Reads a node from the medium that was not in memory when its shard had the generation
+    /// `seen`; `None` if it must be looked up again. What is added is the newest version, as for
+    /// pages ([`Table`], `load`), with the row as the parent. The row refers to the version of a
+    /// capture before that is written, and the node is not evicted before that.
     fn load(
         &self,
         source: Source<'_>,
@@ -221,7 +221,7 @@ impl Nodes {
         Ok(Some((node, level)))
     }
 
-    /// Changes a node that is named once (a copy is made only if a reader holds it just now).
+    /// Changes a node with one reference (it is copied only if a reader holds it at the moment).
     pub(crate) fn change<T>(
         &self,
         medium: &Medium,
@@ -233,7 +233,7 @@ impl Nodes {
                 self.mark(slot);
                 return Ok(change(Arc::make_mut(&mut slot.node)));
             }
-            // It may leave again before the lock is taken, but not often: it counts as used.
+            // It may be evicted before the lock is taken, but rarely, because it counts as used.
             drop(self.find(medium, id)?);
         }
     }
@@ -251,8 +251,8 @@ impl Nodes {
         self.memory.hold(NODE_COST_BYTES);
         self.memory.dirtied(NODE_COST_BYTES, 0);
         let mut shard = self.shard(id).write();
-        // Ids are never used twice; a log that says otherwise is damaged, and must not be counted
-        // wrongly.
+        // Ids are never reused; a log that says otherwise is damaged, and must not make counts
+        // wrong.
         if let Some(before) = shard.remove(id) {
             self.dropped(&before);
         }
@@ -265,26 +265,27 @@ impl Nodes {
         Ok(())
     }
 
-    /// Has the next checkpoint write a node anew that is damaged on the device; `false` if it is
-    /// not in memory. One that was removed meanwhile needs no more than that checkpoint.
+    /// Has the next checkpoint rewrite a node that is damaged on the device; returns `false` if it
+    /// is not in memory. One that was removed meanwhile needs only that checkpoint.
     pub(crate) fn write_anew(&self, medium: &Medium, id: NodeId) -> bool {
         match self.table.get(medium, id.0, NodeRow::decode) {
             Ok(None) => return true,
-            // The row changes with the place.
+            // The row changes with the location.
             Ok(Some(_)) if self.shard(id).read().get(id).is_some() => {}
             _ => return false,
         }
         if self.table.update(medium, id.0, |_| ()).is_err() {
             return false;
         }
-        // It may have left since.
+        // It may have been evicted since.
         let mut shard = self.shard(id).write();
         let Some(slot) = shard.get_mut(id) else { return false };
         self.mark(slot);
         true
     }
 
-    /// A node that was captured is where it was before, and has changed. `false`: it was removed.
+    /// Undoes the capture of a node: it is at its previous location, and marked as changed. Returns
+    /// `false` if it was removed.
     pub(crate) fn give_back(
         &self,
         medium: &Medium,
@@ -300,11 +301,11 @@ impl Nodes {
         Ok(self.write_anew(medium, id))
     }
 
-    /// Notes that a node is to be written.
+    /// Marks a node to be written.
     fn mark(&self, slot: &mut Slot) {
         if !slot.dirty {
             slot.dirty = true;
-            // Another change may have been planned with it, that is applied behind a checkpoint.
+            // Another change, which is applied after a checkpoint, may have been planned with it.
             slot.plan.set(self.memory.plans.now());
             self.memory.dirtied(NODE_COST_BYTES, slot.capture);
             self.dirty.lock().push(slot.id);
@@ -330,13 +331,13 @@ impl Nodes {
         Ok(row.place)
     }
 
-    /// Puts those that have changed by now into the order of their ids.
+    /// Sorts the changed nodes by id.
     pub(crate) fn sort_changed(&self) {
         self.dirty.lock().sort_unstable();
     }
 
-    /// Nodes that have changed since the last capture, the first `count_max` of them, in the order
-    /// of their ids; from here on they count as unchanged. The caller holds the writer's lock.
+    /// Takes the first `count_max` nodes that have changed since the last capture, in the order of
+    /// their ids; from here on they count as unchanged. The caller holds the writer's lock.
     pub(crate) fn take_changed(&self, count_max: usize) -> Vec<(NodeId, Arc<Node>)> {
         let mut ids: Vec<NodeId> = {
             let mut dirty = self.dirty.lock();

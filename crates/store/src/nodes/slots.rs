@@ -1,4 +1,4 @@
-//! The nodes that are in memory: who may leave, and when.
+//! The nodes in memory, and their eviction.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::chunks::plans::Mark;
 use crate::chunks::shards::{SHARDS, Shards, Sweepable};
 use crate::sync::RwLock;
 
-/// How many nodes a hand looks at in one move.
+/// How many nodes a hand examines in one move.
 const NODES_SWEPT: usize = 16;
 
 pub(crate) struct Slot {
@@ -21,9 +21,9 @@ pub(crate) struct Slot {
     pub(super) node: Arc<Node>,
     pub(super) level: u8,
     pub(crate) dirty: bool,
-    /// Whether somebody has looked at it since the hand went by.
+    /// Whether it was used since the hand passed.
     used: AtomicBool,
-    /// The last capture that has taken it: it stays here until that is written.
+    /// The last capture that has taken it: it stays in memory until that is written.
     pub(crate) capture: u32,
     pub(super) plan: Mark,
 }
@@ -33,9 +33,9 @@ pub(crate) struct Slot {
 pub(crate) struct Shard {
     index: HashMap<NodeId, u32, FastState>,
     slots: Vec<Slot>,
-    /// The slot that the hand is at.
+    /// The slot at the hand.
     hand: usize,
-    /// Goes up whenever a node of the shard gets another version on the medium, or ends.
+    /// Increases whenever a node of the shard gets another version on the medium, or is removed.
     pub(crate) generation: u64,
     hits: Tally,
 }
@@ -103,7 +103,7 @@ impl Sweepable for Shard {
 }
 
 impl Shards<Shard> {
-    /// The shard of a node.
+    /// Returns the shard of a node.
     pub(crate) fn of(&self, id: NodeId) -> &RwLock<Shard> {
         self.at(id.0 as usize % SHARDS)
     }

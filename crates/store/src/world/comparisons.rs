@@ -1,31 +1,31 @@
-//! COMPARE AND WRITE commands of the last minute whose answers may have been lost.
+//! COMPARE AND WRITE commands of the last minute whose responses may have been lost.
 //!
-//! A host whose connection breaks does not know whether its command was done. It sends it again in
-//! a new session, and where it was done the block holds the new bytes by now, not those that it is
-//! compared with: a miscompare, by which the host gives up its lock. Such a command is GOOD, as it
-//! was the first time, where all of this holds ([`Comparisons::take_over`]):
+//! A host whose connection breaks does not know whether its command was done. It repeats it in a
+//! new session, and if it was done the block has the new bytes now, not those that it is compared
+//! with: a miscompare, after which the host gives up its lock. Such a command returns GOOD, as it
+//! did the first time, if all of this holds ([`Comparisons::take_over`]):
 //!
-//! * it comes over the same I_T nexus (initiator, ISID and target port), to the same sectors, and
+//! * it comes over the same I_T nexus (initiator, ISID and target port), for the same sectors, and
 //!   compares and writes the same bytes,
-//! * the sectors hold just what it would write, and no COMPARE AND WRITE of another host has
+//! * the sectors contain exactly what it would write, and no COMPARE AND WRITE of another host has
 //!   written any of them since,
-//! * it comes in another session than the one that was done: in one session nothing is lost,
+//! * it comes in another session than the one that was done: within one session nothing is lost,
 //! * its initiator has not acknowledged the status ([`Comparisons::acknowledged`]),
 //! * it comes within [`KEPT_MS`].
 //!
-//! What is known of a command goes into the log with what it writes ([`format::Compared`]), and so
-//! is there when the process ends at once. It is applied before that, so that nobody sees the new
-//! bytes who does not find the command. Acknowledgements are not in the log, and sessions end with
-//! the process: behind an opening each command counts as never acknowledged, and any session as
-//! another one. What that may cost is GOOD for a repeated command whose block holds all that it
-//! would write, where it comes from the nexus that has written it.
+//! The state for a command goes into the log together with what it writes ([`format::Compared`]),
+//! and so exists even if the process ends at once. It is applied first, so that nobody sees the new
+//! bytes without the state. Acknowledgements are not in the log, and sessions end with the process:
+//! after an opening each command counts as never acknowledged, and any session as another one. The
+//! possible cost is GOOD for a repeated command whose block contains all that it would write, from
+//! the nexus that has written it.
 //!
-//! Time is that of who sends requests: it goes on over an opening, and where a clock was set back
-//! nothing is taken for repeated.
+//! Times are those of requests: they continue over an opening, and if a clock was set back nothing
+//! counts as repeated.
 //!
 //! Invariants:
-//! 1. Of each sector, at most one command is known: the last one that has written it.
-//! 2. At most [`KEPT_MAX`] are known; the oldest go first.
+//! 1. For each sector, at most one command is known: the last one that has written it.
+//! 2. At most [`KEPT_MAX`] are known; the oldest are dropped first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,15 +36,16 @@ use format::{Compared, Fingerprint, Keys};
 
 use crate::sync::Mutex;
 
-/// How long a command is known, in milliseconds.
+/// How long a command is remembered, in milliseconds.
 pub(crate) const KEPT_MS: u64 = 60_000;
-/// How many are known at most. Each session acknowledges what it gets with its next command.
+/// The maximum number of remembered commands. Each session acknowledges what it gets with its next
+/// command.
 pub(crate) const KEPT_MAX: usize = 4096;
 
-/// A command that is known.
+/// A remembered command.
 struct Known {
     compared: Compared,
-    /// The session that has had its answer last, or was to have it; none before this opening.
+    /// The session for its last response; none before this opening.
     session: Option<u64>,
 }
 
@@ -59,7 +60,7 @@ struct Table {
     next: u64,
 }
 
-/// The commands that are known.
+/// The remembered commands.
 #[derive(Default)]
 pub(crate) struct Comparisons {
     table: Mutex<Table>,
@@ -75,7 +76,7 @@ impl Table {
         }
     }
 
-    /// Those that have written some of the same sectors.
+    /// Returns those that have written some of the same sectors.
     fn overlapping(&self, of: &Compared) -> Vec<u64> {
         let first = of.start.saturating_sub(u64::from(u8::MAX));
         let end = of.start.saturating_add(u64::from(of.count));
@@ -104,7 +105,7 @@ impl Table {
         self.by_order.insert(order, Known { compared: compared.clone(), session });
     }
 
-    /// The one that a command repeats, if there is one.
+    /// Returns the one that a command repeats, if there is one.
     fn repeated(&self, by: &Compared) -> Option<u64> {
         let order = *self.by_place.get(&(by.volume, by.start))?;
         let Known { compared, session } = self.by_order.get(&order)?;
@@ -118,7 +119,7 @@ impl Table {
     }
 }
 
-/// Whether a command was too long ago.
+/// Returns whether a command was too long ago.
 fn is_over(compared: &Compared, now_ms: u64) -> bool {
     now_ms.saturating_sub(compared.at_ms) > KEPT_MS
 }
@@ -131,14 +132,14 @@ impl Comparisons {
         result
     }
 
-    /// One was done: its entry is applied.
+    /// Adds a command whose entry is applied.
     pub(crate) fn note(&self, compared: &Compared) {
         self.with(|table| table.insert(compared));
     }
 
-    /// Whether a command repeats one whose answer was lost, given that its sectors hold what it
-    /// would write. It is the one that was done from here on, so that it is not done a third time
-    /// in its own session, and can be acknowledged.
+    /// Returns whether a command repeats one whose response was lost, given that its sectors
+    /// contain what it would write. It then takes the place of the first one, so that a third one
+    /// in its own session is not accepted, and it can be acknowledged.
     pub(crate) fn take_over(&self, by: &Compared) -> bool {
         self.with(|table| {
             let Some(order) = table.repeated(by) else { return false };
@@ -153,7 +154,7 @@ impl Comparisons {
         })
     }
 
-    /// An initiator has said that it got the status of a command.
+    /// Records that an initiator has acknowledged the status of a command.
     pub(crate) fn acknowledged(&self, command: u64) {
         self.with(|table| {
             if let Some(order) = table.by_command.get(&command) {
@@ -162,7 +163,7 @@ impl Comparisons {
         });
     }
 
-    /// The pool is opened: the sessions of before are gone, and nothing of them is acknowledged.
+    /// Ends all sessions, because the pool is opened: nothing of them is acknowledged.
     pub(crate) fn forget_sessions(&self) {
         self.with(|table| {
             table.by_command.clear();
@@ -170,12 +171,12 @@ impl Comparisons {
         });
     }
 
-    /// All that are known, in their order.
+    /// Returns all remembered commands, in order.
     pub(crate) fn all(&self) -> Vec<Compared> {
         self.table.lock().by_order.values().map(|known| known.compared.clone()).collect()
     }
 
-    /// What they take in a checkpoint.
+    /// Returns their size in a checkpoint.
     pub(crate) fn encoded_bytes(&self) -> u64 {
         match self.count.load(Ordering::Relaxed) {
             0 => 0,
@@ -184,7 +185,7 @@ impl Comparisons {
     }
 }
 
-/// What goes into the log of a request that is a host's COMPARE AND WRITE.
+/// Returns the log entry of a request that is a host's COMPARE AND WRITE.
 pub(crate) fn of_request(request: &VolumeRequest, keys: &Keys) -> Option<Box<Compared>> {
     let VolumeRequest::CompareAndWrite { volume, range, expected, data, sender, .. } = request
     else {

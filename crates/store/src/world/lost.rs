@@ -1,23 +1,22 @@
 //! Volumes whose rows are lost.
 //!
-//! A page of the volume table that can't be read takes up to 128 volumes with it, or more if it is
-//! a directory. The pool opens without them: what they name keeps its references, so that nothing
-//! of it is freed; their ids are never given again; and a request for one is answered with MEDIUM
-//! ERROR.
+//! An unreadable page of the volume table loses up to 128 volumes, or more if it is a directory.
+//! The pool opens without them: what they refer to keeps its references, so that nothing of it is
+//! freed; their ids are never reused; and requests for them are answered with MEDIUM ERROR.
 
 use block::{Sector, VolumeError, VolumeId, VolumeRequest};
 
 use crate::world::World;
 
 impl World {
-    /// Whether the row of a volume that has been given this id can't be read: nobody knows whether
-    /// there is such a volume, nor what is in it.
+    /// Returns whether the row with this assigned id can't be read: whether there is such a volume,
+    /// and its content, are unknown.
     pub(crate) fn is_lost(&self, id: VolumeId) -> bool {
         self.lost_rows.read().contains(&id.0)
             || self.lost_volumes.read().iter().any(|(_, ids)| ids.contains(&id.0))
     }
 
-    /// Why a volume that is not there can't be used.
+    /// Returns why a missing volume can't be used.
     pub(crate) fn missing(&self, id: VolumeId) -> VolumeError {
         match self.is_lost(id) {
             true => VolumeError::Medium { sector: Sector(0) },
@@ -25,7 +24,7 @@ impl World {
         }
     }
 
-    /// What is lost of a request because the row of its volume is; `None` if none is.
+    /// Returns the error for a request whose volume's row is lost; `None` if it is not.
     pub(crate) fn lost_target(&self, request: &VolumeRequest) -> Option<VolumeError> {
         if self.lost_volumes.read().is_empty() && self.lost_rows.read().is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! What all threads share ([`World`]), and what only the writer changes ([`State`]).
+//! State that all threads share ([`World`]), and state that only the writer changes ([`State`]).
 
 pub(crate) mod comparisons;
 mod lost;
@@ -35,7 +35,7 @@ use crate::world::places::Places;
 use crate::{MemoryStatus, StoreError};
 use view::View;
 
-/// A volume's map. Readers hold the lock for the walk only; the writer while it applies an entry.
+/// A volume's map. Readers hold the lock only for the walk; the writer while it applies an entry.
 pub(crate) struct Volume {
     pub(crate) id: VolumeId,
     /// `None` once it was destroyed.
@@ -43,46 +43,46 @@ pub(crate) struct Volume {
 }
 
 impl Volume {
-    /// Whether it is there, and a snapshot.
+    /// Returns whether it exists and is a snapshot.
     pub(crate) fn is_snapshot(&self) -> bool {
         self.map.read().is_some_and(|map| map.snapshot)
     }
 }
 
-/// What all threads share.
+/// State that all threads share.
 pub(crate) struct World {
     pub(crate) medium: Medium,
-    /// What the memory is split into.
+    /// The division of memory.
     budgets: Budgets,
-    /// The metadata that is in memory.
+    /// The metadata in memory.
     pub(crate) memory: Arc<Memory>,
     pub(crate) volumes: RwLock<HashMap<VolumeId, Arc<Volume>, FastState>>,
     pub(crate) volume_table: Table,
-    /// Where the leaves of the key-value space are: all of it is in memory.
+    /// The location of the leaves of the key-value space, all of which is in memory.
     pub(crate) leaves: Table,
-    /// The rows of segments as they are stored, in a pool that has them in pages.
+    /// The rows of segments as stored, in a pool that has them in pages.
     pub(crate) segment_table: Table,
-    /// Leaves that were found bad in their first copy.
+    /// Leaves whose first copy was bad.
     pub(crate) bad_leaves: BadCopies<u64>,
-    /// Ids whose rows can't be read: of volumes that are there, or are not, nobody knows.
+    /// Ids whose rows can't be read: whether these volumes exist is unknown.
     pub(crate) lost_volumes: RwLock<Vec<(PageKey, std::ops::Range<u64>)>>,
     /// Volumes whose rows say that they are lost ([`VolumeRow::LOST`]).
     pub(crate) lost_rows: RwLock<BTreeSet<u64>>,
     pub(crate) nodes: Nodes,
     pub(crate) chunks: Table,
-    /// The content of chunks. Chunk ids are never used twice, so nothing in it can be stale.
+    /// The content of chunks. Chunk ids are never reused, so nothing in it can be stale.
     pub(crate) cache: DataCache,
     /// Where fingerprints were seen.
     pub(crate) index: Index,
     recent: Recent,
-    /// Pages of rows that are still to be brought back into the index.
+    /// Pages of rows that are still to be reloaded into the index.
     refill: Mutex<std::ops::Range<u64>>,
-    /// Chunks that nobody can read elsewhere (`durability = "flush"`).
+    /// Chunks that can't be read elsewhere (`durability = "flush"`).
     pub(crate) unplaced: Unplaced,
-    /// Who reads data, and who reads the metadata of a checkpoint, its *image*.
+    /// Readers of data, and readers of the metadata of a checkpoint, its *image*.
     pub(crate) readers: Readers,
     pub(crate) images: Readers,
-    /// For parts of staged copies.
+    /// Slots for parts of staged copies.
     pub(crate) places: Places,
     pub(crate) comparisons: Comparisons,
     /// How many grafts were applied: see `grafts`.
@@ -94,24 +94,24 @@ pub(crate) struct World {
     pub(crate) hook: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
-/// What only the writer changes.
+/// State that only the writer changes.
 pub(crate) struct State {
     pub(crate) segments: Segments,
     pub(crate) next_chunk: u64,
     pub(crate) next_node: u64,
     pub(crate) next_volume: u64,
-    /// Nodes that nothing names any more, whose children are still to be released.
+    /// Nodes without references, whose children are still to be released.
     pub(crate) pending: Vec<NodeId>,
-    /// Those of them that can't be freed, because what they name can't be read.
+    /// Those of them that can't be freed, because what they refer to can't be read.
     pub(crate) stuck: Vec<NodeId>,
     /// Chunks that stay without a reference: first id and count.
     pub(crate) staged: BTreeMap<u64, u32>,
-    /// Chunks that records name which are not applied yet, and how many do.
+    /// Chunks to which unapplied records refer, and how many do.
     pub(crate) pins: HashMap<ChunkId, u32, FastState>,
-    /// Recovery is following the log: a record further on may name any chunk that was there when
-    /// it was written, so none is freed before its end.
+    /// Set while recovery replays the log: a later record may refer to any chunk that existed when
+    /// it was written, so none is freed before the end.
     pub(crate) replaying: bool,
-    /// How often something could not be read that the log has to change (`lossy`).
+    /// How often something that the log must change could not be read (`lossy`).
     pub(crate) losses: u64,
     pub(crate) config: KeySpace,
     /// Of volumes, without snapshots.
@@ -119,7 +119,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Whether a chunk that nothing names has to stay for a record that does; it is staged then.
+    /// Returns whether an unreferenced chunk must stay for a record that refers to it; it is then
+    /// staged.
     fn keeps(&mut self, id: ChunkId) -> bool {
         let stays = self.replaying || self.pins.contains_key(&id);
         if stays {
@@ -169,7 +170,7 @@ impl World {
         }
     }
 
-    /// What a test wants to happen between the row of a chunk and its bytes.
+    /// Runs what a test inserts between reading the row of a chunk and its bytes.
     #[cfg(test)]
     pub(crate) fn call_hook(&self) {
         let hook = self.hook.lock().take();
@@ -188,13 +189,13 @@ impl World {
         }
     }
 
-    /// How the memory stands.
+    /// Returns the use of memory.
     pub(crate) fn memory_status(&self) -> MemoryStatus {
         let data_cache_bytes = self.cache.len() as u64 * block::BLOCK_BYTES;
         MemoryStatus { data_cache_bytes, ..self.memory.status(&self.budgets) }
     }
 
-    /// How many blocks an entry of a node of `level` + 1 spans.
+    /// Returns how many blocks an entry of a node of `level` + 1 spans.
     #[inline]
     pub(crate) fn span_blocks(&self, level: u8) -> u64 {
         self.medium.tuning.fanout.span_blocks(level)
@@ -204,42 +205,42 @@ impl World {
         self.volumes.read().get(&id).cloned()
     }
 
-    /// A volume's map as it is now.
+    /// Returns a volume's current map.
     pub(crate) fn map_of(&self, id: VolumeId) -> Option<VolumeRow> {
         *self.volumes.read().get(&id)?.map.read()
     }
 
-    /// How many grafts were applied since the start.
+    /// Returns how many grafts were applied since the start.
     pub(crate) fn grafts(&self) -> u64 {
         self.grafts.load(Ordering::Acquire)
     }
 
-    /// How often entries were applied since the start.
+    /// Returns how often entries were applied since the start.
     pub(crate) fn applied(&self) -> u64 {
         self.applied.load(Ordering::Acquire)
     }
 
-    /// Entries were applied.
+    /// Counts applied entries.
     pub(crate) fn count_applied(&self) {
         self.applied.fetch_add(1, Ordering::Release);
     }
 
-    /// Grafts were applied ([`crate::writer::Writer::grafted`]).
+    /// Counts applied grafts ([`crate::writer::Writer::grafted`]).
     pub(crate) fn grafted(&self, count: u64) {
         self.grafts.fetch_add(count, Ordering::Release);
     }
 
-    /// What a reader of the device holds meanwhile.
+    /// Returns the token that a reader of the device holds.
     pub(crate) fn reader_token(&self) -> Arc<ReaderToken> {
         self.readers.token()
     }
 
-    /// The row of a chunk that must exist.
+    /// Returns the row of a chunk that must exist.
     pub(crate) fn chunk(&self, id: ChunkId) -> Result<ChunkRow, StoreError> {
         View::from(self).chunk(id)
     }
 
-    /// One more entry names each of some chunks.
+    /// Adds a reference to each of some chunks.
     pub(crate) fn reference_chunks(
         &self,
         ids: impl Iterator<Item = ChunkId>,
@@ -252,7 +253,7 @@ impl World {
         Ok(())
     }
 
-    /// So many more entries name a chunk.
+    /// Adds so many references to a chunk.
     pub(crate) fn reference_chunk(&self, id: ChunkId, entries: i32) -> Result<(), StoreError> {
         if id == ChunkId::LOST {
             return Ok(());
@@ -263,8 +264,8 @@ impl World {
         counted.map(drop).ok_or_else(|| missing_chunk(id))
     }
 
-    /// One entry less names each of some chunks; the last one frees it. `freed` is told then: the
-    /// content is to be taken out of the cache ([`World::drop_content`]), now or later.
+    /// Releases a reference to each of some chunks; the last one frees it. Then `freed` is called:
+    /// the content is to be removed from the cache ([`World::drop_content`]), now or later.
     pub(crate) fn release_chunks(
         &self,
         state: &mut State,
@@ -272,7 +273,7 @@ impl World {
         freed: impl FnMut(ChunkId),
     ) -> Result<(), StoreError> {
         let mut originals = self.release_named(state, ids, freed)?;
-        // An original may be an alias by now: ids descend, so this ends.
+        // An original may be an alias by now: ids descend, so this terminates.
         while !originals.is_empty() {
             let ids = originals.into_iter();
             originals = self.release_named(state, ids, |id| self.drop_content(id))?;
@@ -280,8 +281,8 @@ impl World {
         Ok(())
     }
 
-    /// As [`World::release_chunks`], but for the originals of aliases that were freed: they are
-    /// returned.
+    /// Does the same as [`World::release_chunks`], except for the originals of freed aliases, which
+    /// it returns.
     fn release_named(
         &self,
         state: &mut State,
@@ -312,7 +313,7 @@ impl World {
         Ok(originals)
     }
 
-    /// Frees the chunk if nothing names it.
+    /// Frees the chunk if nothing refers to it.
     pub(crate) fn free_unnamed_chunk(
         &self,
         state: &mut State,
@@ -339,8 +340,8 @@ impl World {
         }
     }
 
-    /// A record that names the chunk was applied. The last such record lets it go, if nothing else
-    /// names it.
+    /// Unpins a chunk, because a record that refers to it was applied. The last unpin frees it, if
+    /// nothing else refers to it.
     pub(crate) fn unpin(&self, state: &mut State, id: ChunkId) -> Result<(), StoreError> {
         let left = match state.pins.get_mut(&id) {
             Some(count) => {
@@ -375,12 +376,12 @@ impl World {
         segments.sub_live(row.place, row.share_units())
     }
 
-    /// Takes the content of a chunk that was freed out of the cache.
+    /// Removes the content of a freed chunk from the cache.
     pub(crate) fn drop_content(&self, id: ChunkId) {
         self.cache.remove(&id);
     }
 
-    /// The content of a chunk, if it is in memory.
+    /// Returns the content of a chunk, if it is in memory.
     pub(crate) fn cached_chunk(&self, id: ChunkId) -> Option<Frame> {
         self.cache.get(&id)
     }
@@ -390,7 +391,7 @@ impl World {
         self.cache.insert(id, frame);
     }
 
-    /// Whether `frame` is what the fingerprint was made of.
+    /// Returns whether `frame` has this fingerprint.
     pub(crate) fn is_intact(&self, frame: &Frame, fingerprint: Fingerprint) -> bool {
         self.medium.is_intact(frame, fingerprint)
     }

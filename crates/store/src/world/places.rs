@@ -1,10 +1,10 @@
-//! How many copies move data at once.
+//! Limiting how many copies move data at once.
 //!
-//! Data that a copy moves is read, and waits for its record, in memory: a part of a staged copy
-//! with some 4 MiB, and as much what goes with one commit. A window of copies would have a hundred
-//! times that there. So each part, and each commit of a copy that moves much
-//! ([`Tuning::placeless_blocks_max`]), needs one of a few places from its first read until it is in
-//! a record; copies that find none wait in their order.
+//! Data that a copy moves is read, and waits for its record, in memory: up to 4 MiB for a part of a
+//! staged copy, and as much for what goes with one commit. A window of copies would need a hundred
+//! times that. So each part, and each commit of a copy that moves much
+//! ([`Tuning::placeless_blocks_max`]), needs one of a few slots from its first read until it is in
+//! a record; copies without a slot wait in order.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use crate::tuning::Tuning;
 #[derive(Debug, Default)]
 struct Taken {
     count: AtomicUsize,
-    /// Whether one was given back since this was asked last.
+    /// Whether one was returned since the last query.
     given_back: AtomicBool,
 }
 
-/// The places that are taken.
+/// The slots in use.
 #[derive(Debug, Default)]
 pub(crate) struct Places(Arc<Taken>);
 
-/// One of them, given back when it is dropped.
+/// A slot, returned when it is dropped.
 #[derive(Debug)]
 pub(crate) struct PartPlace(Arc<Taken>);
 
 impl Places {
-    /// How many of `most` are free.
+    /// Returns how many of `most` are free.
     pub(crate) fn free(&self, most: usize) -> usize {
         most.saturating_sub(self.0.count.load(Ordering::Acquire))
     }
@@ -40,7 +40,7 @@ impl Places {
         Some(PartPlace(self.0.clone()))
     }
 
-    /// Whether some were given back since this was asked last.
+    /// Returns whether some were returned since the last query.
     pub(crate) fn were_given_back(&self) -> bool {
         let given_back = &self.0.given_back;
         given_back.load(Ordering::Acquire) && given_back.swap(false, Ordering::AcqRel)

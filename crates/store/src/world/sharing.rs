@@ -1,4 +1,5 @@
-//! Which chunks may be named once more: what was seen of fingerprints, and what rows say of them.
+//! Which chunks may get another reference: fingerprints that were seen, and what rows say about
+//! them.
 
 use format::page::ROWS_PER_PAGE;
 use format::{ChunkId, ChunkRow, Fingerprint};
@@ -8,22 +9,23 @@ use crate::chunks::index::Index;
 use crate::world::World;
 use crate::world::view::View;
 
-/// Row pages that one turn brings back into the index: some 100 us, if they are in memory.
+/// The number of row pages that one turn reloads into the index: about 100 us, if they are in
+/// memory.
 const REFILL_PAGES: u64 = 16;
 
 impl World {
-    /// The index is empty behind a start: from here on the rows of chunks below `end` are brought
-    /// back, in the background, so that a start takes no longer for a larger pool.
+    /// Begins to refill the index, which is empty after a start: the rows of chunks below `end` are
+    /// reloaded in the background, so that a start takes no longer for a larger pool.
     pub(crate) fn begin_refill(&self, end: u64) {
         *self.refill.lock() = 0..end.div_ceil(ROWS_PER_PAGE);
     }
 
-    /// Whether rows are left to be brought back.
+    /// Returns whether rows are left to be reloaded.
     pub(crate) fn refill_due(&self) -> bool {
         !self.refill.lock().is_empty()
     }
 
-    /// Brings some rows back into the index; whether more are left.
+    /// Reloads some rows into the index; returns whether more are left.
     pub(crate) fn refill_index(&self) -> bool {
         let (pages, more) = {
             let mut left = self.refill.lock();
@@ -37,8 +39,8 @@ impl World {
 }
 
 impl View<'_> {
-    /// Puts the rows of a page into an index. A page that can't be read adds nothing:
-    /// whoever needs it reports that.
+    /// Adds the rows of a page to an index. An unreadable page adds nothing: whoever needs it
+    /// reports that.
     fn index_page(self, index: &Index, page: u64) -> Result<(), StoreError> {
         let first = page * ROWS_PER_PAGE;
         self.chunks.rows_of_page(self.medium, first, |at, raw| {
@@ -48,7 +50,7 @@ impl View<'_> {
         })
     }
 
-    /// A chunk that has this fingerprint and may be named.
+    /// Returns a chunk that has this fingerprint and may get another reference.
     pub(crate) fn find_chunk(self, fingerprint: Fingerprint) -> Option<ChunkId> {
         let found = self.index.find(fingerprint).find(|id| self.may_share(*id, fingerprint));
         if !self.index.is_lossy() {
@@ -61,18 +63,18 @@ impl View<'_> {
         self.recent.index().find(fingerprint).find(|id| self.may_share(*id, fingerprint))
     }
 
-    /// Whether a chunk has this fingerprint, and may be named by one more entry.
+    /// Returns whether a chunk has this fingerprint, and may get another reference.
     pub(crate) fn may_share(self, chunk: ChunkId, fingerprint: Fingerprint) -> bool {
         let row = self.chunks.get(self.medium, chunk.0, ChunkRow::decode);
         row.ok().flatten().is_some_and(|row| row.fingerprint == fingerprint && is_shareable(&row))
     }
 }
 
-/// Whether reduction may let one more name a chunk, or take it for an alias.
+/// Returns whether reduction may add a reference to a chunk, or make it an alias.
 pub(crate) fn is_shareable(row: &ChunkRow) -> bool {
     !row.handling.unshared && (1..REFERENCES_MAX).contains(&row.reference_count)
 }
 
-/// More entries than this do not come to name one chunk by deduplication, so that copies, which
-/// have to, always can.
+/// Deduplication does not add references beyond this number, so that copies, which must, always
+/// can.
 pub(crate) const REFERENCES_MAX: u32 = 1 << 30;

@@ -1,4 +1,4 @@
-//! The world, as someone sees it who reads what is not in memory, or asks for it.
+//! The world, for code that reads missing metadata directly, or requests it.
 
 use std::ops::Deref;
 
@@ -9,7 +9,7 @@ use crate::chunks::asking::{Asked, Source};
 use crate::nodes::counts::Counts;
 use crate::world::{World, missing_chunk};
 
-/// The world, as someone sees it who waits for metadata or asks for it.
+/// The world, for code that waits for metadata or requests it.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) world: &'a World,
@@ -31,29 +31,29 @@ impl<'a> From<&'a World> for View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The world of someone who asks.
+    /// For code that requests.
     pub(crate) fn asking(world: &'a World, asked: &'a Asked) -> Self {
         Self { world, medium: Source::asking(&world.medium, asked) }
     }
 
-    /// The same, for a plan that what is looked at is kept in memory for (`plans`).
+    /// The same, for a plan that needs what is used to stay in memory (`plans`).
     pub(crate) fn planning(self, plan: u64) -> Self {
         Self { medium: self.medium.planning(plan), ..self }
     }
 
-    /// Whether an error says nothing but that something was asked for, and more may be: who has
-    /// more to look at goes on, and asks for all of it at once.
+    /// Returns whether an error only means that something was requested, and more may be: then
+    /// callers continue, to request everything at once.
     pub(crate) fn may_look_on(self, error: &StoreError) -> bool {
         matches!(error, StoreError::Absent)
             && self.medium.asked().is_some_and(|asked| !asked.is_full())
     }
 
-    /// Whether something was asked for.
+    /// Returns whether something was requested.
     pub(crate) fn is_waiting(self) -> bool {
         self.medium.asked().is_some_and(Asked::is_waiting)
     }
 
-    /// How much was asked for so far.
+    /// Returns how much was requested so far.
     pub(crate) fn load_count(self) -> u64 {
         match self.medium.asked() {
             Some(asked) => asked.load_count() as u64,
@@ -63,14 +63,14 @@ impl<'a> View<'a> {
 }
 
 impl View<'_> {
-    /// The row of a chunk that must exist.
+    /// Returns the row of a chunk that must exist.
     pub(crate) fn chunk(self, id: ChunkId) -> Result<ChunkRow, StoreError> {
         self.chunks.get(self.medium, id.0, ChunkRow::decode)?.ok_or_else(|| missing_chunk(id))
     }
 }
 
 impl World {
-    /// Mapped and data blocks below an entry of a node of `level` + 1 (0: a block).
+    /// Returns the mapped and the data blocks below an entry of a node of `level` + 1 (0: a block).
     pub(crate) fn counts(&self, entry: MapEntry, level: u8) -> Result<Counts, StoreError> {
         Ok(match entry {
             MapEntry::Node(id) => {

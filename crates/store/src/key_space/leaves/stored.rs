@@ -1,4 +1,4 @@
-//! Leaves as checkpoints have stored them: read, found, and proved.
+//! Leaves as stored by checkpoints: reading, locating and checking them.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -16,8 +16,8 @@ pub(crate) struct StoredLeaf {
 }
 
 impl Leaves {
-    /// Leaves as a checkpoint has stored them: number, places, and the pairs in order. `None` if
-    /// their keys are not apart, or their numbers too high.
+    /// Creates leaves from what a checkpoint has stored: number, locations, and the pairs in order.
+    /// `None` if their keys overlap, or their numbers are too high.
     pub(crate) fn stored(mut found: Vec<StoredLeaf>) -> Option<(Self, Pairs)> {
         let used: BTreeSet<u64> = found.iter().map(|leaf| leaf.number).collect();
         let next = used.last().map_or(0, |last| *last + 1);
@@ -44,14 +44,14 @@ impl Leaves {
         Some((leaves, pairs))
     }
 
-    /// Where leaves are, those that are to be let go among them.
+    /// Returns the locations of leaves, including removed ones.
     pub(crate) fn places(&self) -> impl Iterator<Item = Piece> + '_ {
         let kept = self.by_cut.values().flat_map(|leaf| &leaf.stored);
         kept.chain(self.dropped.iter().flat_map(|(_, stored)| stored)).copied()
     }
 
-    /// Numbers of leaves that are stored, those that are to be let go among them, in order, and
-    /// where the first piece of each is.
+    /// Returns the numbers of stored leaves, including removed ones, in order, and the location of
+    /// the first piece of each.
     pub(crate) fn firsts(&self) -> Vec<(u64, Place)> {
         let kept = self.by_cut.values().map(|leaf| (leaf.number, &leaf.stored));
         let dropped = self.dropped.iter().map(|(number, stored)| (*number, stored));
@@ -62,7 +62,7 @@ impl Leaves {
         firsts
     }
 
-    /// What is wrong with the way in which the pairs are divided.
+    /// Returns what is inconsistent about the division of the pairs.
     pub(crate) fn finding(&self, pairs: &Pairs) -> Option<String> {
         let mut dirty_blocks = 0;
         for (cut, leaf) in &self.by_cut {
@@ -82,7 +82,7 @@ impl Leaves {
         is_wrong.then(|| "the leaves of the key-value space do not add up".to_string())
     }
 
-    /// Numbers of leaves of which something is in a segment that `is_meant`.
+    /// Returns the numbers of leaves with a piece for which `is_meant` returns true.
     pub(crate) fn numbers_in(&self, is_meant: impl Fn(Place) -> bool) -> Vec<u64> {
         let leaves = self.by_cut.values();
         let there = leaves.filter(|leaf| leaf.stored.iter().any(|(place, _)| is_meant(*place)));

@@ -1,4 +1,4 @@
-//! Leaves beside a naive model: what a medium would hold that gets what checkpoints write.
+//! Tests of leaves against a naive model: the content of a medium to which checkpoints write.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use crate::key_space::KeySpace;
 /// The pairs of a leaf.
 type Held = Vec<(Key, Vec<u8>)>;
 
-/// What is stored of leaves, by their numbers.
+/// The stored leaves, by number.
 #[derive(Clone, Default)]
 struct Medium {
     leaves: HashMap<u64, (Vec<Piece>, Held)>,
     places: u32,
 }
 
-/// A checkpoint that was captured: numbers that it lets go, and what each leaf in it was before.
+/// A captured checkpoint: the numbers that it removes, and the previous state of each leaf in it.
 struct Checkpoint {
     gone: Vec<u64>,
     before: Vec<(u64, Vec<Piece>)>,
@@ -27,7 +27,7 @@ fn draw(state: &mut u64, below: u64) -> u64 {
     (*state >> 33) % below
 }
 
-/// What a checkpoint makes of a medium.
+/// Applies a checkpoint to a medium.
 fn capture(space: &mut KeySpace, mut medium: Medium) -> Checkpoint {
     let KeySpace { pairs, leaves: Some(leaves), .. } = space else { panic!("no leaves") };
     let dropped = leaves.take_dropped();
@@ -68,8 +68,7 @@ fn assert_divided_well(space: &KeySpace) {
     assert!(numbers.last().is_none_or(|last| *last < leaves.next));
 }
 
-/// What is read from a medium is what was there when it was captured, and is divided in the same
-/// way.
+/// Checks that reading a medium returns what was there at the capture, with the same division.
 fn assert_holds(medium: &Medium, pairs: &Pairs) -> Leaves {
     let leaves = medium.leaves.iter().map(|(number, (stored, pairs))| StoredLeaf {
         number: *number,
@@ -97,7 +96,7 @@ fn leaves_hold_what_was_set_whatever_is_set_and_captured() {
         let mut under_way: Option<Checkpoint> = None;
         let keys = [30, 300, 3000][seed as usize % 3];
         for step in 0..3000 {
-            // Keys come, and then they go.
+            // Keys are added, and then removed.
             let goes = 20 + step / 50;
             match draw(&mut state, 200) {
                 0 if under_way.is_none() => {
@@ -115,7 +114,7 @@ fn leaves_hold_what_was_set_whatever_is_set_and_captured() {
                         medium = checkpoint.medium;
                         space.written(checkpoint.gone);
                     } else {
-                        // It is refused: all is where it was.
+                        // It is refused: everything is at its previous location.
                         let leaves = space.leaves_mut().unwrap();
                         for (number, before) in checkpoint.before {
                             leaves.give_back(number, before);
@@ -180,13 +179,13 @@ fn a_change_touches_few_leaves_however_many_there_are() {
         space.written(checkpoint.gone);
     }
     assert!(most <= 5, "{most}");
-    // A long one that is new leaves its neighbours alone.
+    // A long new pair does not change its neighbors.
     space.set(b"000", Some(&[1; 9000]));
     space.set(b"~", Some(&[1; 9000]));
     let checkpoint = capture(&mut space, medium);
     assert_eq!(checkpoint.before.len(), 2);
     medium = checkpoint.medium;
-    // What stays as it is is not written.
+    // What is unchanged is not written.
     space.set(b"key", Some(b"value"));
     medium = capture(&mut space, medium).medium;
     space.set(b"key", Some(b"value"));
