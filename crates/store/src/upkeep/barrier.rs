@@ -1,5 +1,5 @@
-//! Waiting until all that was applied early is durable (`durability = "flush"`): what a checkpoint
-//! names must not be what a failed flush may still lose.
+//! Waiting until everything that was applied early is durable (`durability = "flush"`): a
+//! checkpoint must not refer to what a failed flush may still lose.
 
 #[cfg(test)]
 use std::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use crate::StoreError;
 use crate::upkeep::Store;
 
 impl Store {
-    /// Lets nothing new in until all that was applied early is durable.
+    /// Blocks new jobs until everything that was applied early is durable.
     pub(crate) fn raise_barrier(&self) -> Result<(), StoreError> {
         self.writer.lock().raise_barrier();
         let mut waits = false;
@@ -18,20 +18,20 @@ impl Store {
                 #[cfg(test)]
                 self.barrier_turns.fetch_add(1, Ordering::Relaxed);
                 if waits && writer.is_leading() && !writer.wants_commit() && !writer.has_failed() {
-                    // The device may take long over it.
+                    // The device may take long.
                     self.landed.wait(&mut writer);
                 }
                 if writer.is_flushed() || writer.has_failed() {
                     return Ok(());
                 }
                 if writer.has_no_segment() {
-                    // `room` sees to it that this does not come about.
+                    // `room` makes sure that this does not happen.
                     writer.lower_barrier();
                     let needed_bytes = self.world.medium.geometry().segment_bytes();
                     return Err(StoreError::NoRoom { needed_bytes, free_bytes: 0 });
                 }
             }
-            // Where there is no commit to take, another thread has one under way.
+            // If there is no commit to take, another thread has one in flight.
             waits = !self.commit_here() && !self.world.medium.disk.give_way();
         }
     }

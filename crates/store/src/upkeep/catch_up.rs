@@ -1,22 +1,23 @@
-//! Giving a device what it lacks: all that was written while it was not in.
+//! Catching up: copying to a device what it lacks, because it was written while the device was not
+//! in.
 //!
-//! From when it begins to catch up all that is written goes to it too
-//! ([`segments::Segments::lacking`]), and so it is with the parts that columns are moved to. So a
-//! *plan* is made after that, of what there is to be copied, and no more comes to it:
+//! From when it begins to catch up the device receives all writes
+//! ([`segments::Segments::lacking`]); the same holds for parts to which columns are moved. So a
+//! *plan* of what must be copied is made after that, and nothing is added to it:
 //!
-//! 1. Under the writer's lock: all segments that are in use, and of those of the log only what is
-//!    before its end.
-//! 2. What was on its way then, perhaps not to this device, is waited for.
-//! 3. The segments are copied, a piece in each turn. A segment that was freed since is left out: by
-//!    now something else may be written there. That nobody does so in the midst of a piece is seen
-//!    to by a reader's token, and for metadata by the checkpointer.
-//! 4. A record is written behind the plan, where none was. What this device has behind the log's
-//!    end is from before it went out, and may be a record that was never answered, and was given up
-//!    without it. Behind a record of this epoch it is none of the log. Where there is no place for
-//!    one, nothing is left of the old ones that could be found: see [`Store::write_behind`].
-//! 5. The device is in, or the columns are where they were moved to.
+//! 1. Under the writer's lock: all segments in use, and of those of the log only what is before its
+//!    end.
+//! 2. Wait for writes that were in flight then, perhaps not to this device.
+//! 3. Copy the segments, a piece in each turn. A segment that was freed since is skipped, because
+//!    it may have been reused. A reader's token, and for metadata the checkpointer, prevent that
+//!    during a piece.
+//! 4. Write a record after the plan, if there was none. What this device has after the log's end is
+//!    from before it went out, and may be a record that was never acknowledged, and was given up
+//!    without it. After a record of this epoch it is not part of the log. If there is no location
+//!    for one, nothing is left of the old ones that could be found: see [`Store::write_behind`].
+//! 5. The device is in, or the columns are at their new locations.
 //!
-//! A plan is in memory only: after a restart it is made anew.
+//! A plan is only in memory: after a restart a new one is made.
 
 use std::collections::VecDeque;
 use std::io;
@@ -31,34 +32,34 @@ use crate::log::log_reader::entry_blocks;
 use crate::sync::Mutex;
 use crate::upkeep::Store;
 
-/// Blocks that are copied in one turn: 1 MiB, which holds up a checkpoint for some milliseconds.
+/// The number of blocks copied in one turn: 1 MiB, which delays a checkpoint by some milliseconds.
 const TURN_BLOCKS: u32 = 256;
 
-/// How far a device is that catches up.
+/// The progress of a device that catches up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CatchingUp {
     /// Its number in the pool.
     pub device: u16,
-    /// Bytes that it was given, or that are not needed any more.
+    /// Bytes that it has got, or that are not needed any more.
     pub done_bytes: u64,
     /// Bytes that it lacked.
     pub all_bytes: u64,
 }
 
-/// Which devices catch up, and how far they are.
+/// The devices that catch up, and their progress.
 #[derive(Default)]
 pub(crate) struct CatchUp {
     plans: Mutex<Vec<Plan>>,
-    /// The same for those who ask, who do not wait for a turn.
+    /// The same for callers that do not wait for a turn.
     told: Mutex<Vec<CatchingUp>>,
     /// Whether there is a plan. A hint.
     is_under_way: AtomicBool,
 }
 
-/// What somebody is to be given.
+/// What a target is to get.
 struct Plan {
     who: Lacking,
-    /// Which of all attempts to give somebody something this is.
+    /// The number of the attempt to catch up.
     attempt: u64,
     /// The first record that was not sealed yet.
     end_lsn: u64,
@@ -67,18 +68,18 @@ struct Plan {
     all_blocks: u64,
 }
 
-/// A segment, or what of it is before the log's end: rows of it, which are blocks unless it is in
-/// stripes.
+/// A segment, or the part of it before the log's end, in rows, which are blocks unless the pool is
+/// striped.
 struct Part {
     segment: u32,
-    /// Its row in the segment table then.
+    /// Its row in the segment table at that time.
     row: SegmentRow,
     next_block: u32,
     end_block: u32,
 }
 
 impl Part {
-    /// Whether the segment is still what it was.
+    /// Returns whether the segment still has this content.
     fn is_of(&self, row: &SegmentRow) -> bool {
         (row.state, row.opened_lsn, row.opened_epoch)
             == (self.row.state, self.row.opened_lsn, self.row.opened_epoch)
@@ -89,17 +90,17 @@ impl Part {
     }
 }
 
-/// What a turn came to.
+/// The result of a turn.
 enum Turn {
     More,
-    /// Others have to do something first.
+    /// Others must do something first.
     Waits,
-    /// The device has all.
+    /// The device has everything.
     Done,
 }
 
 impl CatchUp {
-    /// Whether a device was found that catches up. Takes no lock.
+    /// Returns whether a device was found that catches up. Takes no lock.
     pub(crate) fn is_under_way(&self) -> bool {
         self.is_under_way.load(Ordering::Relaxed)
     }
@@ -119,19 +120,18 @@ impl CatchUp {
 }
 
 impl Store {
-    /// The devices that catch up, and how far they are.
+    /// Returns the devices that catch up, and their progress.
     pub fn catching_up(&self) -> Vec<CatchingUp> {
         self.catch_up.told.lock().clone()
     }
 
-    /// Goes on with giving devices what they lack, one after the other. Whether there is more to
-    /// do.
+    /// Continues catching up, one device after the other. Returns whether there is more to do.
     pub(crate) fn catch_up_turn(&self) -> bool {
         let disk = &self.world.medium.disk;
         if disk.copies() <= 1 || self.has_failed() {
             return false;
         }
-        // Whoever has a turn now does it.
+        // Another thread has a turn now.
         let Some(mut plans) = self.catch_up.plans.try_lock() else { return false };
         disk.begin_to_give();
         let lacking = disk.lacking();
@@ -144,7 +144,7 @@ impl Store {
         if let Some(plan) = plans.first_mut() {
             match self.go_on_with(plan) {
                 Ok(Turn::More | Turn::Waits) => {}
-                // One that has failed is out; for one that has not, a plan is made anew.
+                // A device that has failed is out; for one that has not, a new plan is made.
                 Ok(Turn::Done) | Err(_) => drop(plans.remove(0)),
             }
         }
@@ -182,7 +182,7 @@ impl Store {
                 plan.parts.pop_front();
                 continue;
             }
-            // Before the row is looked at: what is freed behind that is not used before this ends.
+            // Before the row is checked: what is freed after that is not reused before this ends.
             let _token = self.world.reader_token();
             let is_metadata = part.row.state == SegmentState::Metadata;
             let checkpointer = is_metadata.then(|| self.checkpointing.try_lock());
@@ -211,15 +211,15 @@ impl Store {
         Ok(Turn::Done)
     }
 
-    /// Whether something of the segment that the log ends in, or goes on in, is lacking.
+    /// Returns whether the target lacks a part of the log's current or next segment.
     fn is_at_end(&self, who: Lacking) -> bool {
         let end = self.writer.lock().log.end();
         let disk = &self.world.medium.disk;
         disk.lacks(who, end.segment) || disk.lacks(who, end.next_segment)
     }
 
-    /// Gives them what they should have in some rows of a segment. `false`: the others can't read
-    /// anything, for now.
+    /// Copies or rebuilds some rows of a segment. Returns `false` if the other devices can't read
+    /// anything for now.
     fn give_rows(
         &self,
         who: Lacking,
@@ -237,15 +237,14 @@ impl Store {
         }
         match disk.rebuild(who, segment, is_metadata, rows.clone())? {
             Rebuilt::All => return Ok(true),
-            // One of the others holds something else than was written: which, checksums say.
+            // One of the others is not what was written: checksums show which.
             Rebuilt::Doubtful => {
                 self.encode_rows_anew(segment, &rows);
                 return Ok(true);
             }
             Rebuilt::Nothing => {}
         }
-        // A row that can't be had is lost: what stands there is older, and nobody takes it for
-        // anything else.
+        // A row that can't be read is lost: the old content there is not taken for anything else.
         let mut is_any = false;
         for row in rows {
             let rebuilt = disk.rebuild(who, segment, is_metadata, row..row + 1)?;
@@ -254,8 +253,9 @@ impl Store {
         Ok(is_any || self.world.medium.answers().is_ok())
     }
 
-    /// What others have. What none of them can read is zeros, which are nothing: it is lost anyway,
-    /// and what stands there is older. `None`: they can't read anything, for now.
+    /// Reads from the other devices. What none of them can read is replaced by zeros, which are
+    /// invalid: it is lost anyway, and what is there is older. `None`: they can't read anything for
+    /// now.
     fn read_for_copy(&self, place: Place, count: u32) -> Option<Vec<Frame>> {
         let medium = &self.world.medium;
         let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
@@ -275,12 +275,12 @@ impl Store {
         Some(read.into_iter().map(|frame| frame.unwrap_or_else(Frame::zeros)).collect())
     }
 
-    /// Writes a record, if none follows the plan yet. `false`: there is no place for one of its own
-    /// now, and nothing is left behind the log's end of what they had there.
+    /// Writes a record, if none follows the plan yet. Returns `false` if there is no location for
+    /// one now, and nothing is left of what the target had after the log's end.
     ///
     /// # Errors
-    /// If a device fails; if a record was written meanwhile, which may have been written over: all
-    /// up to its end is copied once more then.
+    /// If a device fails; if a record was written meanwhile, which may have been overwritten:
+    /// everything up to its end is then copied again.
     fn write_behind(&self, plan: &Plan) -> io::Result<bool> {
         let end = {
             let mut writer = self.writer.lock();
@@ -293,7 +293,7 @@ impl Store {
             self.commit_here();
             return Ok(true);
         };
-        // A record whose header is bad is found by the one behind it: one row is not enough.
+        // A record with a bad header is found through the next one: one row is not enough.
         let medium = &self.world.medium;
         let rows = medium.geometry().rows();
         let most_of = |segment| medium.tuning.record_rows_max(medium.geometry_of(segment));
@@ -312,8 +312,8 @@ impl Store {
         }
     }
 
-    /// What they have in rows behind the log's end tells nothing that others do not tell: zeros, or
-    /// in stripes what those make of it.
+    /// Overwrites what the target has in rows after the log's end with what proves no more than the
+    /// other devices do: zeros or, in stripes, what the others encode.
     fn leave_nothing(&self, who: Lacking, segment: u32, rows: Range<u32>) -> io::Result<()> {
         let turns = |from: u32| from..rows.end.min(from.saturating_add(TURN_BLOCKS));
         for turn in rows.clone().step_by(TURN_BLOCKS as usize).map(turns) {

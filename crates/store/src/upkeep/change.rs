@@ -1,8 +1,7 @@
-//! What an administrator changes: volumes as a whole, and the key-value space of the layer above.
+//! Changes by an administrator: whole volumes, and the key-value space of the layer above.
 //!
-//! All of a [`Change`] is in one record. So snapshots that are made together are of one moment:
-//! what was joined to the log before that record is in all of them, and what comes later is in
-//! none.
+//! A [`Change`] is one record. So snapshots that are taken together are of one point in time: what
+//! joined the log before that record is in all of them, and what comes later is in none.
 
 use std::collections::BTreeSet;
 
@@ -19,11 +18,11 @@ use crate::world::view::View;
 use crate::writer::job::{Job, Submitted};
 use crate::{Change, StoreError, Token, VolumeChange};
 
-/// The most bytes of entries that one administrator's change may take.
+/// The maximum bytes of entries of one administrative change.
 pub(crate) const CHANGE_BYTES_MAX: usize = 256 << 10;
 
 impl Store {
-    /// Makes a change; durable when it returns. Waits.
+    /// Makes a change; durable when it returns. Blocks.
     pub fn change(&self, change: Change) -> Result<(), StoreError> {
         let entries = self.entries_of(change)?;
         if entries.is_empty() {
@@ -32,7 +31,7 @@ impl Store {
         self.commit_entries(entries)
     }
 
-    /// Commits entries that are right by themselves; durable when it returns. Waits.
+    /// Commits entries that need no check; durable when it returns. Blocks.
     pub(crate) fn commit_entries(&self, entries: Vec<Entry>) -> Result<(), StoreError> {
         let token = self.waiting_token();
         let submitted = self.submit_change(token, entries)?;
@@ -40,7 +39,8 @@ impl Store {
         Ok(())
     }
 
-    /// Submits entries once nothing is under way that could make them touch what was not read.
+    /// Submits entries once nothing is in flight because of which they could touch metadata that
+    /// was not read.
     fn submit_change(&self, token: Token, entries: Vec<Entry>) -> Result<Submitted, StoreError> {
         let touched = touched_by(&entries, self.world.medium.tuning.fanout);
         loop {
@@ -50,7 +50,7 @@ impl Store {
             let looked = preload::entries(view, &entries);
             let mut writer = self.writer.lock();
             if looked.is_err() {
-                // As of an edit of a host (`submit_edit`).
+                // As for a host's edit (`submit_edit`).
                 preload::entries(view, &entries).map_err(StoreError::Volume)?;
             }
             let unsettled = writer.awaits_grafts(&self.world, &touched)
@@ -61,14 +61,15 @@ impl Store {
             }
             drop(writer);
             if !self.commit_here() && !self.world.medium.disk.give_way() {
-                // Another thread holds the writer's role, and will not hold it long.
+                // Another thread has the writer's role, but not for long.
                 yield_now();
             }
         }
     }
 
-    /// Checks a change, and turns it into entries. Changes come from one administrator at a time
-    /// (the layer above sees to that), so what was checked here still holds when they are applied.
+    /// Checks a change, and converts it to entries. Changes come from one administrator at a time
+    /// (the layer above makes sure of that), so what was checked here still holds when they are
+    /// applied.
     fn entries_of(&self, change: Change) -> Result<Vec<Entry>, StoreError> {
         let next_volume = self.writer.lock().state.next_volume;
         let mut planner = Planner {
@@ -99,15 +100,15 @@ impl Store {
         Ok(entries)
     }
 
-    /// A volume id that was never given before (durable once it was used in a change).
+    /// Returns an unused volume id (durable once it was used in a change).
     pub fn allocate_volume_id(&self) -> VolumeId {
         // Its row is read before the lock is taken.
         let next = self.writer.lock().state.next_volume;
         let _ = self.world.volume_table.get(&self.world.medium, next, |_| ());
         let mut writer = self.writer.lock();
         let next = &mut writer.state.next_volume;
-        // A row in a page that can't be read could not be made: the ids that are left in it are
-        // given up. Where none is found, the change says so.
+        // A row in an unreadable page could not be created: the remaining ids in it are skipped. If
+        // none is found, the change reports it.
         let mut free = *next;
         if self.world.volume_table.find_rows(&self.world.medium, &mut free, 1) {
             *next = free;
@@ -136,10 +137,10 @@ fn size_blocks(size: SectorCount) -> Result<u64, StoreError> {
 struct Planner<'a> {
     world: &'a World,
     next_volume: u64,
-    /// The volumes that parts so far make, end or give another size or content: what a further
-    /// part would find of them is not known yet.
+    /// The volumes that earlier parts create, destroy, resize or overwrite: their state for later
+    /// parts is not known yet.
     named: BTreeSet<VolumeId>,
-    /// Those of them that are new and empty: how they are handled can be said at once.
+    /// Those of them that are new and empty: their handling can be set at once.
     created: BTreeSet<VolumeId>,
 }
 
@@ -182,8 +183,8 @@ impl Planner<'_> {
         }
     }
 
-    /// A volume that is there, and that no other part of the change touches. Whether it is a
-    /// snapshot.
+    /// Checks that a volume exists, and that no other part of the change touches it. Returns
+    /// whether it is a snapshot.
     fn known(&self, id: VolumeId) -> Result<bool, StoreError> {
         if self.named.contains(&id) {
             return Err(invalid(format!("volume {id} is changed twice in one change")));

@@ -1,4 +1,4 @@
-//! Proving that all adds up: every count is made again from the maps, and compared.
+//! The check of all invariants: every count is recomputed from the maps, and compared.
 
 use std::collections::HashMap;
 
@@ -22,28 +22,28 @@ use crate::{NODE_UNITS, StoreError};
 /// What is checked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CheckOptions {
-    /// Read every chunk and compare it with its fingerprint.
+    /// Whether to read every chunk and compare it with its fingerprint.
     pub data: bool,
 }
 
-/// What was found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct CheckReport {
-    /// What is wrong, a line each; empty if all adds up.
+    /// What is wrong, a line each; empty if everything is right.
     pub findings: Vec<String>,
-    /// How many volumes there are.
+    /// The number of volumes.
     pub volumes: u64,
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: u64,
-    /// How many chunks.
+    /// The number of chunks.
     pub chunks: u64,
-    /// How many records of the log.
+    /// The number of records of the log.
     pub records: u64,
-    /// How many chunks were read and compared.
+    /// The number of chunks that were read and compared.
     pub chunks_read: u64,
 }
 
-/// Findings beyond this are counted only: a damaged pool has more than anyone reads.
+/// Findings beyond this number are only counted: a damaged pool has more than anyone reads.
 const FINDINGS_MAX: usize = 1000;
 
 struct Checker<'a> {
@@ -53,15 +53,15 @@ struct Checker<'a> {
     node_references: HashMap<NodeId, u64>,
     node_counts: HashMap<NodeId, Counts>,
     live_units: HashMap<u32, u64>,
-    /// Blocks that were given up in a recovery.
+    /// Blocks that a recovery has given up.
     lost_blocks: u64,
-    /// Where log and checkpoints go on: nothing live stands in these segments from there on.
+    /// Where log and checkpoints continue: from there on nothing in these segments is live.
     open: [(u32, u32); 3],
 }
 
 impl Store {
-    /// Counts everything again, and compares. Holds the writer's lock all the while: for a pool
-    /// that is not in use.
+    /// Recounts everything, and compares. Holds the writer's lock all the time: for a pool that is
+    /// not in use.
     pub fn check(&self, options: CheckOptions) -> Result<CheckReport, StoreError> {
         let (streams, metadata, begin) = {
             let checkpointer = self.checkpointing.lock();
@@ -96,8 +96,8 @@ impl Store {
     }
 }
 
-/// Whether a count is wrong of what has so many names; `waits`: none is what it may have. A count
-/// that is stuck says only that there may be many.
+/// Returns whether a count is wrong, given the number of references; `waits`: none is allowed. A
+/// saturated count only says that there may be many.
 fn is_miscounted(counted: u32, named: u64, waits: bool) -> bool {
     counted != REFERENCES_STUCK && (u64::from(counted) != named || named == 0 && !waits)
 }
@@ -109,7 +109,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Pages of rows that can't be read: what is told of the rows in them follows from that.
+    /// Reports unreadable pages of rows, which explain other findings about their rows.
     fn lost_rows(&mut self, of: &str, pages: Vec<LostPage>) {
         for LostPage { rows, error, .. } in pages {
             let last = rows.end - 1;
@@ -131,7 +131,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Walks all maps, and those parts that wait to be freed.
+    /// Walks all maps, and the parts that wait to be freed.
     fn maps(&mut self, state: &State) {
         let mut volumes: Vec<_> = self.world.volumes.read().values().cloned().collect();
         volumes.sort_unstable_by_key(|volume| volume.id);
@@ -164,7 +164,7 @@ impl Checker<'_> {
         }
     }
 
-    /// One more entry says this; returns what is below it.
+    /// Counts a reference by an entry; returns what is below it.
     fn entry(&mut self, entry: MapEntry, level: u8) -> Counts {
         match entry {
             MapEntry::Chunk(ChunkId::LOST) => {
@@ -301,7 +301,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Space adds up, if all else does: what is damaged can't be counted.
+    /// Checks space, if everything else is right: what is damaged can't be counted.
     fn space(&mut self, state: &State) -> Result<(), StoreError> {
         if !self.report.findings.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Writing a checkpoint beside what hosts do, again and again where the device refuses it.
+//! Writing a checkpoint while hosts are served, again if the device refuses it.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -17,23 +17,23 @@ use crate::checkpoint::above::lock_for_capture;
 use crate::checkpoint::slices::capture_slices;
 use crate::checkpoint::{Capture, capture, free_dead, write};
 
-/// How many segments may refuse a checkpoint before it waits for its next turn: a device that takes
-/// nothing any more has others find that out.
+/// How many segments may refuse a checkpoint before it waits for its next turn: other writers
+/// detect a device that accepts nothing any more.
 const TRIES_MAX: usize = 256;
 const NO_PLACE: &str = "no place is left that takes a checkpoint";
 
 impl Store {
-    /// Writes a checkpoint. Waits, while the data path goes on; for a background thread.
+    /// Writes a checkpoint. Blocks, while the data path continues; for a background thread.
     ///
     /// # Errors
-    /// [`StoreError::NoRoom`] where it does not fit what is free, and [`StoreError::Io`] where too
-    /// many places refuse it: nothing has changed then, and it can be tried again. Other errors end
+    /// [`StoreError::NoRoom`] if it does not fit the free space, and [`StoreError::Io`] if too many
+    /// locations refuse it: nothing has changed then, and it can be tried again. Other errors end
     /// all writing.
     pub fn checkpoint(&self) -> Result<(), StoreError> {
         self.checkpoint_with(&mut self.checkpointing.lock())
     }
 
-    /// As [`Store::checkpoint`], for who has the checkpointer.
+    /// Writes a checkpoint, for a caller that has the checkpointer.
     pub(crate) fn checkpoint_with(
         &self,
         checkpointer: &mut Checkpointer,
@@ -61,8 +61,8 @@ impl Store {
         result
     }
 
-    /// Places refuse a checkpoint, and no more are left that it fits. If the device takes no
-    /// superblock either, there is none that takes anything.
+    /// Handles a checkpoint that was refused at so many locations that it fits no others. If the
+    /// device takes no superblock either, it accepts nothing.
     fn find_device_there(&self, checkpointer: &mut Checkpointer) -> Result<(), StoreError> {
         if checkpointer.rewrite_superblock(&self.world.medium).is_ok() {
             return Ok(());
@@ -76,8 +76,8 @@ impl Store {
         Err(StoreError::Io(std::io::Error::other(NO_PLACE)))
     }
 
-    /// Writes a checkpoint, or says which segment has refused a part of it: it has to be captured
-    /// anew.
+    /// Writes a checkpoint, or returns the segment that has refused a part of it: it must then be
+    /// captured again.
     fn try_checkpoint(&self, checkpointer: &mut Checkpointer) -> Result<Option<Bad>, StoreError> {
         let mut begun = capture_slices(&self.world, &self.writer, checkpointer)?;
         if self.options.durability == Durability::Flush
@@ -89,14 +89,14 @@ impl Store {
         let mut captured = self.try_capture(checkpointer, None, &mut begun);
         if let Err(StoreError::NoRoom { .. }) = &captured {
             self.give_back(begun, checkpointer)?;
-            // Looked for without the writer's lock: what a checkpoint needs changes with the next
-            // one only.
+            // Found without the writer's lock: what a checkpoint needs changes only with the next
+            // one.
             let emptied = self.writer.lock().supply.compacted().clone();
             captured = self.capture_into_holes(checkpointer, &emptied);
             if let Err(StoreError::NoRoom { .. }) = &captured
                 && !emptied.is_empty()
             {
-                // Better no compaction than no checkpoint.
+                // A checkpoint is more important than compaction.
                 self.writer.lock().supply.end_compaction();
                 captured = self.capture_into_holes(checkpointer, &BTreeSet::new());
             }
@@ -116,12 +116,12 @@ impl Store {
         let written = self.write_capture(checkpointer, capture);
         let (answers, waited) = {
             let mut writer = self.writer.lock();
-            // Memory may have gone ahead of the medium for good.
+            // Memory may differ from the medium permanently.
             writer.fail_if(written.is_err());
             let mut answers = writer.abandon(&self.world);
             let waited = (writer.has_waiting() || writer.wants_commit()) && !writer.has_failed();
             if waited {
-                // What did not fit in memory does now, and what found no segment may find one.
+                // What did not fit in memory may fit now, and what found no segment may find one.
                 writer.take_waiting(&self.world, &mut answers);
             }
             (answers, waited)
@@ -156,7 +156,7 @@ impl Store {
         begun: &mut Captured,
     ) -> Result<Capture, StoreError> {
         let (_plan, mut writer) = lock_for_capture(&self.world, &self.writer);
-        // After a failed write memory and medium differ: that must not become the truth.
+        // After a failed write memory and medium differ: that state must not become durable.
         if writer.has_failed() {
             return Err(StoreError::Volume(VolumeError::WriteFailed));
         }
@@ -186,7 +186,7 @@ impl Store {
         let in_both = written.in_both;
         free_dead(&self.world, &mut writer, checkpointer, written);
         if in_both {
-            // Whichever superblock the log is found by has all segments.
+            // The log is now found by superblocks that know all segments.
             writer.state.segments.open_up();
         }
         drop(writer);

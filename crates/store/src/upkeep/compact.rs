@@ -1,10 +1,10 @@
-//! Metadata that stands scattered: each checkpoint writes what has changed to a new place, and what
-//! has not keeps a whole segment from being freed. Where that adds up, and free segments run short,
-//! what is left in such segments is marked as changed, a little at a time, so that the next
-//! checkpoint writes it elsewhere: to free segments, or where these are few to the holes of other
-//! segments of metadata (`holes`). What gains nothing is not tried again at once.
+//! Compaction of scattered metadata. Each checkpoint writes changed metadata to a new location, and
+//! unchanged metadata keeps whole segments from being freed. If that adds up, and free segments run
+//! short, what is left in such segments is marked as changed, a little at a time, so that the next
+//! checkpoint writes it elsewhere: to free segments or, if these are few, to the holes of other
+//! metadata segments (`holes`). A pass without gain is not repeated at once.
 //!
-//! In a pool that was upgraded, segments whose metadata stands once are emptied in the same way.
+//! In an upgraded pool, segments whose metadata has one copy are emptied in the same way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,34 +21,34 @@ use crate::upkeep::Store;
 use crate::world::view::View;
 use crate::writer::Writer;
 
-/// Pages of references that one turn looks at.
+/// How many pages of references one turn examines.
 const PAGES_PER_TURN: usize = 16;
-/// Units of 64 bytes that one pass moves, at most: 64 MiB.
+/// The maximum units of 64 bytes that one pass moves: 64 MiB.
 pub(super) const MOVED_UNITS_MAX: u64 = 1 << 20;
 
-/// A pass over all that refers to metadata.
+/// A pass over all references to metadata.
 pub(crate) struct Compactor {
     /// The segments that are to be emptied, and when they were opened.
     segments: BTreeMap<u32, u64>,
-    /// Pages that refer to others and are still to be looked at: of which table, and which.
+    /// Pages with references to others that are still to be examined: the table, and the page.
     pages: Vec<(TableName, PageKey)>,
-    /// Leaves of the key-value space that are still to be written anew.
+    /// Leaves of the key-value space that are still to be rewritten.
     leaves: Vec<u64>,
-    /// Segments that were in use when it began, and those of metadata that is to stand twice and
-    /// stood once.
+    /// The number of segments in use when it began, and of those of metadata with one copy that
+    /// should have two.
     used_before: u32,
     of_one_copy_before: usize,
-    /// Whether they are emptied to be laid anew, which gains no segment.
+    /// Whether they are emptied to change their layout, which gains no segment.
     is_to_lay: bool,
 }
 
-/// What a turn of marking has come to.
+/// The result of a turn of marking.
 enum Marked {
-    /// There is nothing to be moved.
+    /// There is nothing to move.
     Nothing,
-    /// Some of it, or there was no room for more.
+    /// A part was marked, or there was no room for more.
     Some,
-    /// All that was to be moved is marked.
+    /// Everything to move is marked.
     All,
 }
 
@@ -59,11 +59,11 @@ impl Compactor {
 }
 
 impl Store {
-    /// One turn of emptying segments of metadata, if enough of them are nearly empty. Whether there
-    /// was anything to do.
+    /// Does one turn of emptying metadata segments, if enough of them are nearly empty. Returns
+    /// whether there was anything to do.
     ///
     /// # Errors
-    /// Those of a checkpoint. What can't be read keeps its place.
+    /// Those of a checkpoint. What can't be read keeps its location.
     pub(crate) fn compact_turn(&self, pass: &mut Option<Compactor>) -> Result<bool, StoreError> {
         match self.mark_turn(pass) {
             Marked::Nothing => return Ok(false),
@@ -73,9 +73,9 @@ impl Store {
         Ok(true)
     }
 
-    /// Writes a checkpoint that is due in any case, and with it what is left in segments of
-    /// metadata that are nearly empty. A checkpoint of their own would write once more what hosts
-    /// have changed since, which is most of it.
+    /// Writes a checkpoint that is due in any case, and with it what is left in nearly empty
+    /// metadata segments. A separate checkpoint would rewrite what hosts have changed since, which
+    /// is most of it.
     ///
     /// # Errors
     /// Those of a checkpoint.
@@ -87,16 +87,16 @@ impl Store {
             match self.mark_turn(pass) {
                 Marked::All => return self.checkpoint_behind(pass),
                 Marked::Some if !self.must_write_first() => self.worked_a_turn(),
-                // The rest of it behind that.
+                // The rest of it follows after that.
                 Marked::Some | Marked::Nothing => return self.checkpoint(),
             }
         }
     }
 
-    /// Marks some of what a pass is to move, and begins one if there is none.
+    /// Marks a part of what a pass moves; begins a pass if there is none.
     fn mark_turn(&self, pass: &mut Option<Compactor>) -> Marked {
         if pass.is_some() && self.writer.lock().supply.compacted().is_empty() {
-            // A checkpoint needed the holes of what it was to empty.
+            // A checkpoint needed the holes of the segments to be emptied.
             *pass = None;
             self.writer.lock().rest_from_compaction();
             return Marked::Some;
@@ -126,7 +126,7 @@ impl Store {
         }
     }
 
-    /// All that a pass is to move is marked: writes it.
+    /// Ends a pass by writing everything that was marked.
     fn checkpoint_behind(&self, pass: &mut Option<Compactor>) -> Result<(), StoreError> {
         let Some(compactor) = pass.take() else { return Ok(()) };
         let Compactor { segments, used_before, of_one_copy_before, is_to_lay, .. } = compactor;
@@ -147,7 +147,7 @@ impl Store {
     }
 
     fn begin_compaction(&self) -> Option<Compactor> {
-        // While a checkpoint is written, where the next one goes on is not known.
+        // While a checkpoint is written, it is not known where the next one continues.
         let open = self.checkpointing.try_lock()?.superblock().metadata_segment;
         let mut compactor = {
             let mut writer = self.writer.lock();
@@ -182,8 +182,8 @@ impl Store {
         Some(compactor)
     }
 
-    /// Whether a checkpoint is due before more is marked. That jobs wait for the room that it takes
-    /// is no reason while there is plenty, or each page would have a checkpoint of its own.
+    /// Returns whether a checkpoint is due before more is marked. That jobs wait for its room does
+    /// not count as long as there is plenty; otherwise each page would have its own checkpoint.
     fn must_write_first(&self) -> bool {
         let mut writer = self.writer.lock();
         let claim = writer.claim(&self.world).segments.saturating_add(KEPT_SEGMENTS);
@@ -192,13 +192,13 @@ impl Store {
                 || self.world.memory.is_checkpoint_due())
     }
 
-    /// How many units of 64 bytes of metadata a segment has room for.
+    /// Returns how many units of 64 bytes of metadata fit a segment.
     pub(crate) fn metadata_units(&self) -> u64 {
         u64::from(self.world.medium.metadata_blocks()) * BLOCK_BYTES / PLACE_UNIT_BYTES
     }
 
-    /// One turn of writing metadata as the latest version has it, in a pool that was upgraded.
-    /// Whether there was anything to do.
+    /// Does one turn of rewriting metadata for the latest version, in an upgraded pool. Returns
+    /// whether there was anything to do.
     pub(crate) fn mirror_turn(&self) -> Result<bool, StoreError> {
         if self.writer.lock().is_dividing_due(&self.world) {
             self.checkpoint()?;
@@ -210,7 +210,7 @@ impl Store {
             && self.compact_turn(&mut reclaimer.compaction)?)
     }
 
-    /// Looks at a directory: at the pages that it refers to, and which of these refer to others.
+    /// Examines the pages that a directory refers to; queues those that refer to others.
     fn write_pages_anew(
         &self,
         compactor: &mut Compactor,
@@ -230,7 +230,7 @@ impl Store {
                 continue;
             }
             if self.must_write_first() {
-                // The rest of it behind that.
+                // The rest of it follows after that.
                 compactor.pages.push((name, (level, number)));
                 return;
             }
@@ -242,10 +242,10 @@ impl Store {
         }
     }
 
-    /// Has the next checkpoint write a page at a new place; `false` if it can't be read.
+    /// Has the next checkpoint write a page to a new location; returns `false` if it can't be read.
     pub(crate) fn write_page_anew(&self, name: TableName, (level, number): PageKey) -> bool {
         if (name, level) == (TableName::Segments, 0) {
-            // Memory has all that is in it.
+            // Memory has its whole content.
             self.writer.lock().state.segments.change_page(number);
             return true;
         }
@@ -262,15 +262,15 @@ impl Store {
         are_read && table.write_anew((level, number))
     }
 
-    /// Has the next checkpoint write leaves of the key-value space at new places; which of them are
-    /// leaves still.
+    /// Has the next checkpoint write leaves of the key-value space to new locations; returns which
+    /// of them still exist.
     pub(crate) fn write_leaves_anew(&self, numbers: &BTreeSet<u64>) -> Vec<u64> {
         let mut writer = self.writer.lock();
         let leaves = writer.state.config.leaves_mut();
         leaves.map_or_else(Vec::new, |leaves| leaves.write_anew(numbers))
     }
 
-    /// As [`Store::write_page_anew`], of a node.
+    /// Does the same as [`Store::write_page_anew`] for a node.
     pub(crate) fn write_node_anew(&self, id: NodeId) -> bool {
         let plan = self.world.memory.plans.hold();
         let view = View::from(&self.world).planning(plan.number);
@@ -279,7 +279,7 @@ impl Store {
         is_read && self.world.nodes.write_anew(&self.world.medium, id)
     }
 
-    /// Looks at a page of the rows of nodes: at those nodes.
+    /// Examines the nodes in a page of node rows.
     fn write_nodes_anew(&self, compactor: &Compactor, number: u64) {
         let (nodes, medium) = (&self.world.nodes, &self.world.medium);
         let first = number * ROWS_PER_PAGE;
@@ -295,8 +295,8 @@ impl Store {
 }
 
 impl Writer {
-    /// Segments of metadata that is to stand twice and stands once, and when they were opened: as
-    /// many as a quarter of what is free can take.
+    /// Returns segments of metadata with one copy that should have two, and when they were opened:
+    /// as many as fit a quarter of the free space.
     fn of_one_copy(&mut self, segment_units: u64) -> impl Iterator<Item = (u32, u64)> + '_ {
         let rests = self.supply.does_compaction_rest(self.log.written().log_bytes);
         let free = u64::from(self.state.segments.free_count());
@@ -314,18 +314,18 @@ impl Writer {
         chosen.map(|(segment, row)| (segment, row.opened_lsn))
     }
 
-    /// Whether metadata is to stand twice that stands once, and there is room for it.
+    /// Returns whether there is metadata with one copy that should have two, and room for it.
     pub(crate) fn is_mirroring_due(&mut self, segment_units: u64) -> bool {
         self.of_one_copy(segment_units).next().is_some()
     }
 
-    /// A pass has gained nothing: the next one is not begun before more was written.
+    /// Pauses compaction after a pass without gain until more was written.
     fn rest_from_compaction(&mut self) {
         let log_bytes = self.log.written().log_bytes + self.eighth_segment_bytes();
         self.supply.rest_from_compaction(log_bytes);
     }
 
-    /// Segments were emptied as far as that can be: what is left in them is damaged.
+    /// Excludes segments that were emptied as far as possible: what is left in them is damaged.
     fn leave_alone(&mut self, segments: &BTreeMap<u32, u64>) {
         let rows = &self.state.segments;
         let left = segments.iter().filter(|(segment, opened_lsn)| {
@@ -335,9 +335,10 @@ impl Writer {
         left.for_each(|(segment, _)| self.supply.leave_alone(*segment));
     }
 
-    /// The segments of metadata of which less than half is live, the emptiest first as far as a
-    /// pass goes, if it would free more than it takes. Not `open`, where checkpoints go on. Where
-    /// jobs wait for space, of which less than seven eighths are, as far as what is free goes.
+    /// Returns the metadata segments of which less than half is live, the emptiest first, as many
+    /// as fit a pass, if it would free more than it takes; without `open`, where checkpoints
+    /// continue. If jobs wait for space, those of which less than seven eighths are live, as many
+    /// as fit the free space.
     fn scattered(&mut self, open: u32, segment_units: u64) -> Option<BTreeMap<u32, u64>> {
         let of_one_copy: BTreeMap<u32, u64> = self.of_one_copy(segment_units).collect();
         if !of_one_copy.is_empty() {
@@ -365,7 +366,7 @@ impl Writer {
         for (_, row) in &rows {
             let moved = moved_units + u64::from(row.live_units);
             let holes = holes_units.saturating_sub(segment_units - u64::from(row.live_units));
-            // What moves changes the row that says where it is, and the directories above that.
+            // Moving changes the row with the location, and the directories above that.
             let fits = 3 * moved <= holes || moved <= free_units;
             if moved > MOVED_UNITS_MAX || starving && !fits {
                 break;

@@ -1,16 +1,17 @@
-//! When a checkpoint is due, and who writes it when nobody else does.
+//! When a checkpoint is due, and who writes it if no background thread does.
 
 use crate::upkeep::Store;
 use crate::writer::Writer;
 use crate::{MemoryStatus, Next, StoreError};
 
 impl Store {
-    /// How the memory stands. Takes no lock that a writer holds for long.
+    /// Returns the use of memory. Takes no lock that a writer holds for long.
     pub fn memory_status(&self) -> MemoryStatus {
         self.world.memory_status()
     }
 
-    /// Whether enough log or changed metadata has gathered for a checkpoint, or segments run short.
+    /// Returns whether a checkpoint is due because of the size of the log or of changed metadata,
+    /// or because segments run short.
     pub fn checkpoint_due(&self) -> bool {
         self.checkpoint_due_of(&mut self.writer.lock())
     }
@@ -19,7 +20,7 @@ impl Store {
         if writer.has_failed() {
             return false;
         }
-        // Also without a log: what is freed in the background changes metadata.
+        // Even without a log: freeing in the background changes metadata.
         if self.world.memory.is_checkpoint_due() || writer.is_checkpoint_due_for_room(&self.world) {
             return true;
         }
@@ -34,15 +35,15 @@ impl Store {
             || short && writer.log.bytes() >= segments_bytes
     }
 
-    /// Whether another thread does what a waiting caller waits for.
+    /// Returns whether another thread does what a blocked caller waits for.
     pub(crate) fn others_work(&self) -> bool {
         let writer = self.writer.lock();
         writer.is_leading() || writer.queues.has_starved() || self.world.memory.is_full()
     }
 
-    /// Where jobs wait for space and no other thread brings some back: does a turn of that, for
-    /// callers that wait on the spot. `false`: there is no need, another thread is at it, or it
-    /// waits itself for readers that hold back segments.
+    /// Does a turn of reclaim for callers that block, if jobs wait for space and no other thread
+    /// reclaims it. Returns `false` if that is not needed, another thread does it, or it waits
+    /// itself for readers that hold segments back.
     pub(crate) fn feed(&self) -> bool {
         {
             let writer = self.writer.lock();
@@ -50,24 +51,24 @@ impl Store {
                 return false;
             }
         }
-        // Who waits in the middle of reclaim or of a checkpoint has these.
+        // A caller that waits in the middle of reclaim or of a checkpoint has these.
         if self.reclaiming.try_lock().is_none() || self.checkpointing.try_lock().is_none() {
             return false;
         }
-        // If it fails, all that waits is answered with that.
+        // If it fails, all waiting jobs get that error.
         !matches!(self.maintain(), Ok(Next::Soon))
     }
 
-    /// Where metadata takes all of its memory: writes a checkpoint, so that what waits goes on. For
-    /// callers that wait on the spot; `false`: there is no need, or another thread is at it. Where
-    /// it finds no room, what waits for it is refused.
+    /// Writes a checkpoint for callers that block, if metadata takes all of its memory, so that
+    /// waiting jobs continue. Returns `false` if that is not needed, or another thread does it. If
+    /// the checkpoint finds no room, jobs that wait for it are refused.
     pub(crate) fn relieve(&self) -> bool {
         if !self.world.memory.is_full() || self.has_failed() {
             return false;
         }
         let Some(mut checkpointer) = self.checkpointing.try_lock() else { return false };
         if self.world.memory.is_full() {
-            // If it fails, all that waits is answered with that.
+            // If it fails, all waiting jobs get that error.
             let result = self.checkpoint_with(&mut checkpointer);
             if matches!(result, Err(StoreError::NoRoom { .. })) {
                 if self.is_pass_why(&checkpointer) {

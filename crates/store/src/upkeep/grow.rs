@@ -1,16 +1,15 @@
-//! A pool that grows while it is used.
+//! Growing a pool while it is in use.
 //!
 //! | step | a crash after it leaves |
 //! |---|---|
 //! | 1. the disk has the new length, durably | the old pool on a longer disk |
-//! | 2. the segment table has rows for the new segments, which only metadata may go to yet | the
-//! same |
-//! | 3. a checkpoint, whose superblock names the new capacity | the new pool |
+//! | 2. the segment table has rows for the new segments, only for metadata at first | the same |
+//! | 3. a checkpoint, whose superblock has the new capacity | the new pool |
 //! | 4. the same checkpoint has written the other copy as well | the new pool |
 //! | 5. the new segments may be opened for anything | the new pool |
 //!
-//! The checkpoint of step 3 goes to the new segments first, so that a pool without a free one grows
-//! too. No record names a segment that the superblock from which it is found does not have.
+//! The checkpoint of step 3 uses the new segments first, so that a pool without free segments can
+//! grow. No record is in a segment that the superblock from which it is found does not have.
 
 use format::{Geometry, Superblock};
 
@@ -22,15 +21,14 @@ use crate::world::World;
 use crate::writer::Writer;
 
 impl Store {
-    /// Makes the pool hold `capacity_bytes`, while it is used, and its disk, or in stripes each of
-    /// those with its part of that, longer where it is shorter. Durable when it returns; what was
-    /// refused for want of space can be tried again.
+    /// Grows the pool to `capacity_bytes`, while it is in use, and its disk if it is smaller; in a
+    /// striped pool each disk by its part of that. Durable when it returns; what was refused for
+    /// lack of space can be tried again.
     ///
     /// # Errors
-    /// [`StoreError::Size`] where that is no whole segment more than the pool has, or more segments
-    /// than a pool can have; [`StoreError::Io`] where the disk can't be so long;
-    /// [`StoreError::NoRoom`] where so few segments are new that what has changed does not fit
-    /// them.
+    /// [`StoreError::Size`] if that is less than a whole segment more than the pool has, or more
+    /// segments than a pool can have; [`StoreError::Io`] if the disk can't be so large;
+    /// [`StoreError::NoRoom`] if there are too few new segments for the changed metadata.
     pub fn grow(&self, capacity_bytes: u64) -> Result<(), StoreError> {
         let mut checkpointer = self.checkpointing.lock();
         let old = self.world.medium.geometry();
@@ -41,8 +39,8 @@ impl Store {
         extend(&self.world, &mut writer, &mut checkpointer, device_bytes, geometry);
         drop(writer);
         if let Err(error) = self.checkpoint_with(&mut checkpointer) {
-            // Where some of the new segments were used, there is no way back: the next checkpoint
-            // that fits makes the pool larger.
+            // If some of the new segments were used, it can't be undone: the next checkpoint that
+            // fits grows the pool.
             let is_refused = matches!(error, StoreError::NoRoom { .. });
             if is_refused && self.writer.lock().state.segments.shrink(old.segment_count) {
                 self.world.medium.grown(old);
@@ -55,13 +53,13 @@ impl Store {
         Ok(())
     }
 
-    /// Ends what recovery has begun for a pool that grows.
+    /// Completes what recovery has begun for a pool that grows.
     pub(crate) fn finish_growing(&self) -> Result<(), StoreError> {
         self.checkpoint()
     }
 }
 
-/// The next checkpoint describes a pool of this capacity, and may use its new segments.
+/// Sets the capacity for the next checkpoint, which may use the new segments.
 pub(crate) fn extend(
     world: &World,
     writer: &mut Writer,
@@ -77,7 +75,7 @@ pub(crate) fn extend(
     checkpointer.grow(capacity_bytes, geometry);
 }
 
-/// How much of each device a pool has that is to have this capacity, and how it is divided.
+/// Returns how much of each device a pool of this capacity uses, and its division.
 pub(crate) fn grown_geometry(
     superblock: &Superblock,
     capacity_bytes: u64,

@@ -1,4 +1,4 @@
-//! What the store knows of its incarnation (`log::incarnation`).
+//! The store's incarnation (`log::incarnation`).
 
 use std::sync::atomic::Ordering;
 
@@ -10,32 +10,32 @@ use crate::upkeep::Store;
 use crate::{Durability, StoreError};
 
 impl Store {
-    /// Whether all that was answered is in the log, durably (`durability = "commit"`): then whoever
-    /// opens the pool next needs no checkpoint.
+    /// Returns whether everything acknowledged is in the log, durably (`durability = "commit"`):
+    /// the next opening then needs no checkpoint.
     pub fn answers_are_durable(&self) -> bool {
         self.options.durability == Durability::Commit
     }
 
-    /// The incarnation of the pool: that of the last opening to use it. What a superblock says is
-    /// durable since then.
+    /// Returns the incarnation of the pool: that of the last opening for use. It has been durable
+    /// since, if superblocks store it.
     pub fn incarnation(&self) -> Incarnation {
         let number = self.incarnation.load(Ordering::Acquire);
         let is_stored = self.world.medium.version() > FormatVersion::V2;
         Incarnation { number, is_stored }
     }
 
-    /// Whether it goes on in the incarnation of another controller, from which this one has taken
-    /// over ([`crate::OpenOptions::takes_over`]).
+    /// Returns whether it continues the incarnation of another controller, from which this one has
+    /// taken over ([`crate::OpenOptions::takes_over`]).
     pub fn has_taken_over(&self) -> bool {
         self.options.takes_over == Some(self.incarnation().number)
     }
 
-    /// Sees to it that the incarnation has at least this number: earlier programs have counted for
-    /// themselves, and what they have written is not to be of this one. Durable when it returns,
-    /// where the pool stores it. To be called before anything of this incarnation is written.
+    /// Raises the incarnation to at least this number: earlier programs have counted by themselves,
+    /// and what they have written must not be of this one. Durable when it returns, if the pool
+    /// stores it. Call it before anything of this incarnation is written.
     ///
     /// # Errors
-    /// Those of the device; [`StoreError::Damaged`] if nobody can have counted so far.
+    /// Those of the device; [`StoreError::Damaged`] if the number is impossible.
     pub fn raise_incarnation(&self, least: u64) -> Result<(), StoreError> {
         let mut checkpointer = self.checkpointing.lock();
         let now = self.incarnation();

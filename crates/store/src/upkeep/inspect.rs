@@ -1,5 +1,5 @@
-//! Looking at a pool that is not in use: superblocks, log, a volume's map, and the check of all
-//! invariants. Reads only, and says what it finds instead of stopping at it.
+//! Inspecting a pool that is not in use: superblocks, log, a volume's map, and the check of all
+//! invariants. Reads only, and reports problems instead of stopping at them.
 
 use std::fmt;
 
@@ -10,29 +10,29 @@ use segments::Shared;
 use crate::map::walk::walk;
 use crate::{CheckOptions, CheckReport, DamagedRange, LostBlocks, OpenOptions, Store, StoreError};
 
-/// What to look at.
+/// What to inspect.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InspectOptions {
     /// Also the map of this volume.
     pub volume: Option<VolumeId>,
-    /// Also read all data and compare it with its fingerprints.
+    /// Whether to read all data and compare it with its fingerprints.
     pub data: bool,
 }
 
 /// A copy of the superblock.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct SuperblockReport {
-    /// Whether it is whole.
+    /// Whether it is valid.
     pub valid: bool,
-    /// Its sequence, if it is.
+    /// Its sequence number, if it is.
     pub sequence: u64,
     /// Its epoch.
     pub epoch: u64,
-    /// The version of the format.
+    /// Its version of the format.
     pub format_version: u32,
-    /// What the pool has beyond that version, by name.
+    /// The names of the pool's features beyond that version.
     pub features: Vec<&'static str>,
-    /// What is wrong with it, if something is.
+    /// What is wrong with it, if anything.
     pub problem: Option<String>,
 }
 
@@ -62,15 +62,15 @@ impl SuperblockReport {
 /// A copy of a device's label.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct LabelReport {
-    /// Which device it is, in hexadecimal; nothing if the copy is not whole.
+    /// The id of the device, in hexadecimal; none if the copy is not valid.
     pub device_id: Option<String>,
     /// Its number in the pool.
     pub number: u16,
-    /// How many devices the pool has.
+    /// The number of devices of the pool.
     pub devices: u64,
     /// The epoch in which it was written.
     pub epoch: u64,
-    /// What is wrong with it, if something is.
+    /// What is wrong with it, if anything.
     pub problem: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl LabelReport {
     }
 }
 
-/// The labels, where the pool has some: as the newest superblock says.
+/// Returns the labels, if the pool has some according to the newest superblock.
 fn labels(disk: &Shared, copies: &[Result<Superblock, FormatError>]) -> Vec<LabelReport> {
     let newest = copies.iter().flatten().max_by_key(|copy| copy.sequence);
     match newest.is_some_and(|superblock| superblock.features.has_labels()) {
@@ -104,10 +104,10 @@ fn labels(disk: &Shared, copies: &[Result<Superblock, FormatError>]) -> Vec<Labe
 pub struct MapRun {
     /// The first block.
     pub block: u64,
-    /// How many.
+    /// The number of blocks.
     pub count: u64,
-    /// What they are: `hole`, `zero`, `pattern`, `data` with the first chunk's id, or `repeated
-    /// data` with that of the one chunk.
+    /// Their content: `hole`, `zero`, `pattern`, `data` with the first chunk's id, or
+    /// `repeated data` with that of the one chunk.
     pub kind: String,
 }
 
@@ -118,14 +118,14 @@ pub struct LostRange {
     pub volume: u64,
     /// The first byte.
     pub offset_bytes: u64,
-    /// How many.
+    /// The number of bytes.
     pub length_bytes: u64,
 }
 
-/// What was seen.
+/// The result of an inspection.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct InspectReport {
-    /// The pool's name, in hexadecimal.
+    /// The pool's id, in hexadecimal.
     pub pool_id: String,
     /// Its size.
     pub capacity_bytes: u64,
@@ -133,38 +133,38 @@ pub struct InspectReport {
     pub segment_bytes: u64,
     /// Both copies of the superblock.
     pub superblocks: Vec<SuperblockReport>,
-    /// Both copies of the device's label, if it is to have one.
+    /// Both copies of the device's label, if it should have one.
     pub labels: Vec<LabelReport>,
     /// Bytes of log that were replayed.
     pub log_bytes: u64,
     /// The LSN of the next record.
     pub next_lsn: u64,
-    /// Bytes of data that are stored.
+    /// Stored bytes of data.
     pub data_bytes: u64,
     /// Bytes of segments in use.
     pub allocated_bytes: u64,
     /// Volumes: id, size in bytes, mapped bytes.
     pub volumes: Vec<(u64, u64, u64)>,
-    /// Snapshots, likewise.
+    /// Snapshots, in the same form.
     pub snapshots: Vec<(u64, u64, u64)>,
-    /// The map that was asked for.
+    /// The requested map.
     pub map: Vec<MapRun>,
-    /// Volumes and snapshots may be among these ids whose rows can't be read: first and last.
+    /// Ranges of ids (first and last) whose rows can't be read, which may be volumes and snapshots.
     pub lost_volumes: Vec<(u64, u64)>,
     /// The blocks of volumes and snapshots that can't be read.
     pub lost: Vec<LostRange>,
-    /// How many ranges of such blocks there are besides.
+    /// The number of further ranges of such blocks.
     pub lost_more: u64,
-    /// How much was checked.
+    /// What was checked.
     pub check: CheckReport,
-    /// What is wrong, a line each; empty if all is well.
+    /// What is wrong, a line each; empty if everything is right.
     pub findings: Vec<String>,
 }
 
-/// The most runs of a map that are told.
+/// The maximum number of runs of a map that are reported.
 const MAP_RUNS_MAX: usize = 100_000;
 
-/// Looks at the pool on `disk`, without writing.
+/// Inspects the pool on `disk`, without writing.
 pub fn inspect(
     disk: impl Into<Shared>,
     options: InspectOptions,
@@ -183,7 +183,7 @@ pub fn inspect(
         Err(error) => return Err(error),
     };
     let mut check = store.check(CheckOptions { data: options.data })?;
-    // Which blocks are lost is asked only where something is.
+    // Lost blocks are searched only if anything is wrong.
     let lost = match check.findings.is_empty() {
         true => LostBlocks::default(),
         false => store.lost_blocks(options.data),
@@ -222,7 +222,7 @@ pub fn inspect(
     })
 }
 
-/// What can be told of a pool that does not open.
+/// Reports what is known of a pool that does not open.
 fn of_unopenable(
     superblock: Option<&Superblock>,
     superblocks: Vec<SuperblockReport>,

@@ -1,16 +1,15 @@
-//! Having segments where devices are now.
+//! Adapting the layout of segments to the current devices.
 //!
-//! Where devices were lost, and the others have no free part for what these had, segments become
-//! narrower; where some have come, wider ([`segments::Segments::to_lay_anew`]). Only a segment that
-//! nothing is in is laid anew. So those that are free are, some at a time; and of the others what
-//! is live is moved, as when space is reclaimed, until they are free: those first that lack most.
-//! What is moved, and what hosts write meanwhile, goes to segments that were laid anew already.
+//! If devices were lost, and the others have no free part for their columns, segments become
+//! narrower; if devices were added, wider ([`segments::Segments::to_lay_anew`]). Only an empty
+//! segment can change its layout. So free segments do, some at a time; and the live data of others
+//! is moved, as by reclaim, until they are free: those first that lack most. What is moved, and
+//! what hosts write meanwhile, goes to segments that have their new layout already.
 //!
-//! The log itself has to leave its segment, and the one that it has named as the next: it goes on
-//! in the next one although there is room, and then in one that was opened since. Checkpoints leave
-//! theirs in the same way.
+//! The log itself must leave its segment, and its next one: it continues in the next one although
+//! there is room, and then in one that was opened since. Checkpoints leave theirs in the same way.
 //!
-//! All of that is in memory only: after a start it is looked for anew.
+//! This state is only in memory: after a start it is determined again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,16 +27,15 @@ use crate::upkeep::relocate::SegmentReader;
 use crate::upkeep::victim::Victim;
 use crate::writer::Writer;
 
-/// Segments that are laid anew with one change of the map.
+/// The number of segments whose layout is changed with one change of the map.
 const SEGMENTS_A_TURN: usize = 64;
 
-/// What was found when nothing was left that could be done: it is looked again when one of them is
-/// another.
+/// The state in which nothing was left to do: it is checked again when that has changed.
 #[derive(Debug, Default)]
 pub(crate) struct Rested(Option<(Arc<ToLayAnew>, u64)>);
 
 impl Store {
-    /// One turn of having segments where devices are now. Whether something was done.
+    /// Does one turn of adapting segments. Returns whether anything was done.
     ///
     /// # Errors
     /// Those of the store and of its devices.
@@ -54,7 +52,7 @@ impl Store {
         Ok(false)
     }
 
-    /// Whether there is something to be done about segments that are to be laid anew.
+    /// Returns whether there is anything to do about segments that should have another layout.
     pub(crate) fn is_laying_due(&self, writer: &Writer) -> bool {
         let to_lay = self.world.medium.disk.to_lay_anew();
         to_lay.is_some_and(|to_lay| !self.rests_from_laying(&to_lay, writer.log.end().lsn))
@@ -70,9 +68,9 @@ impl Store {
         rested.0.as_ref().is_some_and(|(of, at)| Arc::ptr_eq(of, to_lay) && *at == lsn)
     }
 
-    /// Lays some of those anew that are free. Whether any was.
+    /// Changes the layout of some free segments. Returns whether there were any.
     fn lay_free(&self, to_lay: &ToLayAnew) -> bool {
-        // Whatever is being captured was counted with the widths that there are.
+        // A capture in progress has computed its space with the current widths.
         let Some(_checkpointer) = self.checkpointing.try_lock() else { return false };
         let wanted = [&to_lay.lacking[..], &to_lay.narrow[..]].concat();
         let taken = self.writer.lock().state.segments.take_to_lay(&wanted, SEGMENTS_A_TURN);
@@ -90,7 +88,7 @@ impl Store {
         laid
     }
 
-    /// Moves some of what is live in those that are in use. Whether something was done.
+    /// Moves some live data of such segments in use. Returns whether anything was done.
     fn empty_to_lay(&self, to_lay: &ToLayAnew) -> Result<bool, StoreError> {
         let reclaimer = &mut *self.reclaiming.lock();
         if !self.has_room_to_lay() {
@@ -115,14 +113,16 @@ impl Store {
         Ok(self.move_some(reclaimer, blocks)? || self.free_any()?)
     }
 
-    /// Whether so much is free that hosts don't miss what is moved before a checkpoint frees it.
+    /// Returns whether so much is free that hosts do not need what is moved before a checkpoint
+    /// frees it.
     fn has_room_to_lay(&self) -> bool {
         let writer = &mut *self.writer.lock();
         let reserve = writer.reserve_now(&self.world);
         !writer.queues.has_starved() && writer.state.segments.free_count() > reserve + reserve / 2
     }
 
-    /// A segment of the log that is to be emptied, if there is one that recovery would not read.
+    /// Returns a segment of the log that is to be emptied, if there is one that recovery would not
+    /// read.
     fn victim_to_lay(&self, to_lay: &ToLayAnew) -> Option<Victim> {
         for segment in to_lay.lacking.iter().chain(&to_lay.narrow).copied() {
             let row = {
@@ -144,8 +144,8 @@ impl Store {
         None
     }
 
-    /// Whether a checkpoint frees some of those that are to be laid anew, or has recovery read them
-    /// no more. While hosts write, only for those that lack something.
+    /// Returns whether a checkpoint frees some of those segments, or makes recovery not read them.
+    /// While hosts write, only for those that lack something.
     fn is_checkpoint_wanted(&self, to_lay: &ToLayAnew) -> bool {
         let writer = &mut *self.writer.lock();
         let (end, rows) = (writer.log.end(), &writer.state.segments);
@@ -165,8 +165,8 @@ impl Store {
         to_lay.lacking.iter().chain(narrow).any(|segment| is_read(segment) || is_dead(segment))
     }
 
-    /// Nothing is left but what recovery would read, or what is dead: has a checkpoint free that,
-    /// and the log leave segments that lack something. Whether something was done.
+    /// Frees by a checkpoint what only recovery would read or what is dead, and makes the log leave
+    /// segments that lack something. Returns whether anything was done.
     fn leave_log(&self, to_lay: &ToLayAnew, reclaimer: &mut Reclaimer) -> Result<bool, StoreError> {
         if self.is_checkpoint_wanted(to_lay) {
             self.checkpoint()?;
@@ -180,7 +180,7 @@ impl Store {
                 return Ok(false);
             }
             writer.log.leave_segment();
-            // Hosts' next record goes on there; where there is none, something is moved.
+            // Hosts' next record goes there; if there is none, something is moved.
             if !writer.is_idle() || writer.has_failed() {
                 return Ok(false);
             }
@@ -194,7 +194,8 @@ impl Store {
         if reclaimer.victim.is_none() { Ok(false) } else { self.move_to_lay(reclaimer) }
     }
 
-    /// Has checkpoints go on in another segment, if theirs lacks something. Whether it does.
+    /// Makes checkpoints continue in another segment, if theirs lacks something. Returns whether it
+    /// does.
     fn leave_metadata(&self, to_lay: &ToLayAnew) -> bool {
         let Some(mut checkpointer) = self.checkpointing.try_lock() else { return false };
         let open = checkpointer.superblock().metadata_segment;
@@ -207,8 +208,8 @@ impl Store {
 }
 
 impl Writer {
-    /// Segments of metadata that are to be laid anew, and when they were opened, without the one in
-    /// which checkpoints go on: as many as a quarter of what is free can take.
+    /// Returns the metadata segments that should have another layout, and when they were opened,
+    /// without the one in which checkpoints continue: as many as fit a quarter of the free space.
     pub(super) fn metadata_to_lay(
         &mut self,
         to_lay: &ToLayAnew,

@@ -12,7 +12,7 @@ use crate::upkeep::Store;
 use crate::upkeep::scrub::DamagedRange;
 use crate::world::World;
 
-/// Ranges beyond this are counted only.
+/// Ranges beyond this number are only counted.
 const RANGES_MAX: usize = 16_384;
 
 /// Blocks of volumes that can't be read.
@@ -20,19 +20,19 @@ const RANGES_MAX: usize = 16_384;
 pub struct LostBlocks {
     /// By volume, in order.
     pub ranges: Vec<DamagedRange>,
-    /// How many ranges there are besides.
+    /// The number of further ranges.
     pub ranges_more: u64,
 }
 
 impl Store {
-    /// Whether the row of a volume can't be read. The id was given, and perhaps is still in use:
-    /// its I/O is MEDIUM ERROR.
+    /// Returns whether the row of a volume can't be read. The id was assigned, and may still be in
+    /// use: its I/O is MEDIUM ERROR.
     pub fn is_lost(&self, id: VolumeId) -> bool {
         self.world.is_lost(id)
     }
 
-    /// The blocks of all volumes that can't be read. With `data` every chunk is read and compared
-    /// with its fingerprint, else only what leads to it. For a pool that is not in use.
+    /// Returns the blocks of all volumes that can't be read. With `data` every chunk is read and
+    /// compared with its fingerprint, otherwise only its metadata. For a pool that is not in use.
     pub fn lost_blocks(&self, data: bool) -> LostBlocks {
         let mut finder = Finder {
             world: &self.world,
@@ -63,8 +63,8 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Looks at an entry of a node one level up, which is at block `base` of a volume that ends at
-    /// `end`. Whether all of it can be read.
+    /// Examines an entry of a node one level up, which is at block `base` of a volume that ends at
+    /// `end`. Returns whether all of it can be read.
     fn entry(
         &mut self,
         volume: VolumeId,
@@ -107,7 +107,7 @@ impl Finder<'_> {
             let row = self.world.chunks.get(&self.world.medium, id.0, ChunkRow::decode);
             let Ok(Some(row)) = row else { return false };
             match row.original {
-                // Originals are older, so that this ends, whatever the rows say.
+                // Originals are older, so this terminates, whatever the rows say.
                 Some(original) if original < id => id = original,
                 Some(_) => return false,
                 None => break row,

@@ -1,4 +1,4 @@
-//! One turn of what goes on in the background, and what is done first.
+//! One turn of background work, and its order.
 
 use crate::StoreError;
 use crate::edits::preload;
@@ -13,25 +13,25 @@ use crate::world::view::View;
 pub enum Next {
     /// Nothing, for now.
     Nothing,
-    /// Something that can be spread over time: hosts are busy, and each turn holds them up.
+    /// Work that can be spread over time: hosts are busy, and each turn delays them.
     Gently,
-    /// Something that goes on as hosts go on: look again in a few milliseconds.
+    /// Work in step with the hosts: check again in a few milliseconds.
     Soon,
-    /// Something that is urgent, or that nobody minds.
+    /// Work that is urgent, or that disturbs nobody.
     AtOnce,
 }
 
-/// Nodes freed in one turn of housekeeping: the writer is held for some tenths of a millisecond.
-/// Each is a leaf of 1 MiB or names 256 MiB and more, so a turn every 2 ms frees 1 TiB a second
-/// where volumes share, and 8 GiB of data that nobody does.
+/// The number of nodes freed in one turn of housekeeping: this blocks the writer for some tenths of
+/// a millisecond. Each is a leaf of 1 MiB or covers 256 MiB and more, so a turn every 2 ms frees 1
+/// TiB a second of shared data, and 8 GiB of unshared data.
 const HOUSEKEEPING_NODES: usize = 16;
-/// How many such batches one turn frees while hosts wait for space: no space costs less to free.
+/// The number of such batches in one turn while hosts wait for space: nothing is cheaper to free.
 const HOUSEKEEPING_TIMES: usize = 8;
 
 impl Store {
-    /// One turn of what goes on in the background: freeing dropped parts of maps, bringing back the
-    /// index behind a start, a checkpoint that is due, moving some of a segment that is reclaimed.
-    /// Jobs that wait for space are answered by it.
+    /// Does one turn of background work: freeing dropped parts of maps, refilling the index after a
+    /// start, a due checkpoint, moving a part of a segment that is being reclaimed. Answers jobs
+    /// that wait for space.
     ///
     /// # Errors
     /// Those of the store and of its device.
@@ -39,13 +39,13 @@ impl Store {
         self.maintain_with(&mut ReadAhead::none())
     }
 
-    /// The same for a thread that has turn after turn: what it moves next is read meanwhile.
+    /// Does the same for a thread that does turn after turn: what it moves next is read meanwhile.
     ///
     /// # Errors
     /// As [`Store::maintain`].
     pub fn maintain_with(&self, ahead: &mut ReadAhead) -> Result<Next, StoreError> {
         match self.maintain_turn(ahead) {
-            // Nothing has changed. What waits for space or memory is refused; reads go on, and
+            // Nothing has changed. What waits for space or memory is refused; reads continue, and
             // writes do once the pool has grown or something was removed.
             Err(StoreError::NoRoom { needed_bytes, free_bytes }) => {
                 if self.is_pass_why(&self.checkpointing.lock()) {
@@ -79,7 +79,7 @@ impl Store {
         if starving && dropped && (1..HOUSEKEEPING_TIMES).all(|_| self.housekeep()) {
             return self.reclaim_beside(ahead);
         }
-        // Before reclaim, which has no end while hosts overwrite a full pool; but not while they
+        // Before reclaim, which never ends while hosts overwrite a full pool; but not while they
         // wait for it.
         let lacks = !starving && self.catch_up_turn();
         if starving || self.reclaim_due() {
@@ -104,7 +104,7 @@ impl Store {
         })
     }
 
-    /// Writes a record behind the last one, if the log was at rest since this was called before.
+    /// Writes a record after the last one, if the log was idle since the previous call.
     pub(crate) fn note_rest(&self) {
         let begun = {
             let mut writer = self.writer.lock();
@@ -128,8 +128,8 @@ impl Store {
         self.hand_over();
     }
 
-    /// Frees nodes that nothing names any more, some at a time; returns whether more are left. What
-    /// they name is read before the writer is held.
+    /// Frees unreferenced nodes, some at a time; returns whether more are left. What they refer to
+    /// is read before the writer is locked.
     pub fn housekeep(&self) -> bool {
         self.read_released();
         let next = {
@@ -142,7 +142,7 @@ impl Store {
             pending[pending.len().saturating_sub(count)..].to_vec()
         };
         if next.is_empty() {
-            // What a checkpoint frees lets more be freed. If it does not fit, that waits.
+            // A checkpoint allows more to be freed. If it does not fit, that waits.
             return self.checkpoint().is_ok();
         }
         let plan = self.world.memory.plans.hold();
@@ -168,8 +168,8 @@ impl Store {
         !writer.state.pending.is_empty()
     }
 
-    /// Reads the rows of chunks that were staged for nothing, so that a record can release them.
-    /// Those that can't be read stay until a recovery.
+    /// Reads the rows of abandoned staged chunks, so that a record can release them. Unreadable
+    /// ones stay until a recovery.
     fn read_released(&self) {
         let released = self.writer.lock().released().to_vec();
         if released.is_empty() {
@@ -186,7 +186,7 @@ impl Store {
         }
     }
 
-    /// Whether [`Store::maintain`] would find something to do.
+    /// Returns whether [`Store::maintain`] would find something to do.
     pub fn maintenance_due(&self) -> bool {
         let writer = &mut *self.writer.lock();
         !writer.has_failed() && (writer.has_to_free() || writer.queues.has_starved())

@@ -1,18 +1,18 @@
-//! The store: the engine with what goes on beside hosts' work. Checkpoints, passes over the pool,
-//! what an administrator changes, and tools.
+//! The store: the engine, and everything except hosts' requests: checkpoints, passes over the pool,
+//! administration, and tools.
 //!
-//! * `store`: the engine and where the passes are, `change`: what an administrator changes, `wait`:
-//!   callers that wait on the spot,
-//! * `due`, `maintain`: what is to be done next, `starving`: for what waits for space,
-//! * `checkpoint`, `barrier`: writing checkpoints, `repairs`, `upgrade`: what they write anew,
-//! * `reclaim`, `victim`, `relocate`, `compact`, `weightless`: winning segments back, `grow`: more
-//!   of them, `discard`: giving their space back to the device, `accounting`: whose the space is,
-//! * `catch_up`: giving a device what it lacks,
-//! * `optimize`: the background pass of reduction, `scrub`: reading all that is stored,
+//! * `store`: the engine and the state of passes; `change`: administrative changes; `wait`: callers
+//!   that block,
+//! * `due`, `maintain`: what to do next; `starving`: for jobs that wait for space,
+//! * `checkpoint`, `barrier`: writing checkpoints; `repairs`, `upgrade`: what they rewrite,
+//! * `reclaim`, `victim`, `relocate`, `compact`, `weightless`: reclaiming segments; `grow`: adding
+//!   some; `discard`: returning their space to the device; `accounting`: whose space is used,
+//! * `catch_up`: copying to a device what it lacks,
+//! * `optimize`: the background pass of reduction; `scrub`: verifying everything stored,
 //! * `check`, `inspect`, `lost`, `salvage`: for administrators and their tools; `part`: passes in
-//!   rounds, `incarnation`: which opening it is.
+//!   rounds; `incarnation`: the number of the opening.
 //!
-//! Invariant: nothing here holds a lock over I/O that a host waits for.
+//! Invariant: nothing here holds a lock during I/O that a host waits for.
 
 pub(crate) mod accounting;
 pub(crate) mod barrier;

@@ -1,16 +1,16 @@
-//! The background pass of reduction: finds what was stored twice, and packs better what is cold.
+//! The background pass of reduction: finds duplicates, and recompresses cold data.
 //!
-//! 1. *Twins.* All chunk rows are looked at, in the order of their ids, for fingerprints that come
-//!    again. The contents are read and compared; then the younger chunk becomes an alias of the
-//!    older one. What fits memory is looked for at once; a pool with more has several rounds, each
-//!    for a part of the fingerprints.
-//! 2. *Packing.* Segments in which something was compressed by LZ4 are rewritten as reclaim would:
-//!    what is live comes to stand together, in groups of eight, compressed by Zstandard. So are
-//!    those in which a block that was stored as it is would be shorter now: up to 1,024 of them are
-//!    read, of each segment once since the store was opened.
+//! 1. *Twins.* All chunk rows are examined, in the order of their ids, for repeated fingerprints.
+//!    The contents are read and compared; then the younger chunk becomes an alias of the older one.
+//!    What fits in memory is examined at once; a larger pool takes several rounds, each for a part
+//!    of the fingerprints.
+//! 2. *Packing.* Segments with data compressed by LZ4 are rewritten as by reclaim: live data is
+//!    placed together, in groups of eight, compressed by Zstandard. So are segments in which a
+//!    block that was stored uncompressed would be shorter now: up to 1,024 of these are read, for
+//!    each segment once since the store was opened.
 //!
-//! It goes on in small turns ([`Store::optimize_step`]), beside everything else, and what it finds
-//! may have changed by the time that it is applied: then nothing happens.
+//! The pass runs in small turns ([`Store::optimize_step`]), in parallel with everything else, and
+//! what it finds may have changed by the time it is applied: then nothing happens.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -28,48 +28,48 @@ use crate::upkeep::Store;
 use crate::upkeep::part::Part;
 use crate::world::sharing::is_shareable;
 
-/// Row pages that one turn looks at.
+/// How many row pages one turn examines.
 const PAGES_PER_STEP: u64 = 8;
-/// Fingerprints that are remembered in one round: 48 MiB.
+/// How many fingerprints are remembered in one round: 48 MiB.
 const SEEN_MAX: usize = 1 << 20;
 
-/// Blocks of a segment that are looked at again, of those that were stored as they are: 4 MiB.
+/// How many of a segment's uncompressed blocks are examined again: 4 MiB.
 const SAMPLED_MAX: usize = 1024;
 
-/// How the background pass stands.
+/// The state of the background pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OptimizeStatus {
-    /// Whether a pass is under way.
+    /// Whether a pass is running.
     pub running: bool,
-    /// Passes that have come to their end since the store was opened.
+    /// Completed passes since the store was opened.
     pub passes: u64,
-    /// Passes that have failed before their end.
+    /// Failed passes since the store was opened.
     pub failed_passes: u64,
-    /// Why the last pass failed; none if it did not, or goes on.
+    /// Why the last pass failed; `None` if it did not, or is running.
     pub failure: Option<String>,
-    /// Rows of chunks that the last pass has looked at; each several times where there are many.
+    /// Rows of chunks that the last pass has examined, counted in each round.
     pub rows_done: u64,
-    /// How many it looks at, as far as is known.
+    /// How many it examines, as far as known.
     pub rows_total: u64,
-    /// Segments that it has looked at behind that, and rewritten where it gains.
+    /// Segments that it has examined after that, and rewritten where that gains something.
     pub segments_done: u64,
-    /// How many it looks at; 0 before it is done with rows.
+    /// How many it examines; 0 before it is done with rows.
     pub segments_total: u64,
-    /// Chunks that were found to be stored twice, in all passes.
+    /// Duplicate chunks found by all passes.
     pub aliased_chunks: u64,
-    /// Segments that were rewritten, in all passes.
+    /// Segments rewritten by all passes.
     pub rewritten_segments: u64,
 }
 
 impl OptimizeStatus {
-    /// A pass begins, that is to look at so many rows.
+    /// Begins a pass that examines so many rows.
     fn begin(&mut self, rows_total: u64) {
         (self.running, self.failure) = (true, None);
         self.rows_total = rows_total;
         (self.rows_done, self.segments_done, self.segments_total) = (0, 0, 0);
     }
 
-    /// A step has ended: what follows it, or why nothing does.
+    /// Records the end of a step: what follows, or why nothing does.
     fn tell(&mut self, next: &Result<Option<Stage>, StoreError>) {
         match next {
             Ok(Some(_)) => return,
@@ -83,12 +83,12 @@ impl OptimizeStatus {
     }
 }
 
-/// What a pass is at.
+/// The state of a pass.
 #[derive(Default)]
 pub(crate) struct Optimizer {
-    /// Held for the whole of a step.
+    /// Locked for a whole step.
     stage: Mutex<Option<Stage>>,
-    /// Held for a moment only, so that whoever asks does not wait for a step.
+    /// Locked only briefly, so that queries do not wait for a step.
     status: Mutex<OptimizeStatus>,
     /// Segments in which no block gains anything: which, and when they were opened.
     hopeless: Mutex<HashMap<u32, u64, FastState>>,
@@ -108,7 +108,7 @@ struct Twins {
     seen_max: usize,
 }
 
-/// What a fingerprint is sorted into parts by.
+/// Returns the key that assigns a fingerprint to a part.
 fn key_of(fingerprint: Fingerprint) -> u64 {
     (u128::from_le_bytes(fingerprint.0) >> 64) as u64
 }
@@ -118,13 +118,13 @@ impl Twins {
         Self { part, later, page: 0, seen: HashMap::default(), seen_max }
     }
 
-    /// Rows that are to be looked at still, in a table of so many pages.
+    /// Returns how many rows are still to be examined, in a table of so many pages.
     fn rows_left(&self, pages: u64) -> u64 {
         let later = self.later.len() as u64 * pages;
         (pages.saturating_sub(self.page) + later) * ROWS_PER_PAGE
     }
 
-    /// A chunk that is stored; the older one with its fingerprint, if there is one.
+    /// Examines a stored chunk; returns the older one with its fingerprint, if there is one.
     fn look(&mut self, id: ChunkId, row: &ChunkRow) -> Option<ChunkId> {
         if !self.part.contains(key_of(row.fingerprint)) {
             return None;
@@ -146,7 +146,7 @@ impl Twins {
 }
 
 impl Store {
-    /// Begins a pass; `false` if one is under way.
+    /// Begins a pass; returns `false` if one is running.
     pub fn optimize(&self) -> bool {
         self.optimize_with(SEEN_MAX)
     }
@@ -166,23 +166,23 @@ impl Store {
         true
     }
 
-    /// Ends the pass that is under way, if one is; it is not counted. Waits for a step to end.
+    /// Stops the running pass, if there is one; it is not counted. Waits for the end of a step.
     pub fn optimize_stop(&self) -> bool {
         let mut stage = self.optimizing.stage.lock();
         self.optimizing.status.lock().running = false;
         stage.take().is_some()
     }
 
-    /// How the background pass stands.
+    /// Returns the state of the background pass.
     pub fn optimize_status(&self) -> OptimizeStatus {
         self.optimizing.status.lock().clone()
     }
 
-    /// One turn of the pass that is under way. Whether more is left. Waits for a commit.
+    /// Does one turn of the running pass. Returns whether more is left. Waits for a commit.
     ///
     /// # Errors
-    /// Those of the store: no space, where there is no room to move anything to. The pass is over
-    /// then, and has failed; the status says why.
+    /// Those of the store, such as no space to move anything to. The pass has then failed; the
+    /// status says why.
     pub fn optimize_step(&self) -> Result<bool, StoreError> {
         let mut stage = self.optimizing.stage.lock();
         let Some(under_way) = stage.take() else { return Ok(false) };
@@ -195,19 +195,19 @@ impl Store {
         Ok(stage.is_some())
     }
 
-    /// Pages that rows of chunks are in.
+    /// Returns the number of pages of chunk rows.
     fn chunk_pages(&self) -> u64 {
         self.writer.lock().state.next_chunk.div_ceil(ROWS_PER_PAGE)
     }
 
     fn find_twins(&self, mut twins: Twins) -> Result<Option<Stage>, StoreError> {
-        // What is found now keeps its place while the token is held.
+        // What is found now keeps its location while the token is held.
         let token = self.world.reader_token();
         let mut pairs: Vec<(Stored, ChunkId)> = Vec::new();
         let (begin, end) = (twins.page, self.chunk_pages());
         for page in begin..end.min(begin + PAGES_PER_STEP) {
             let first = page * ROWS_PER_PAGE;
-            // A page that can't be read is told by whoever needs it.
+            // Whoever needs an unreadable page reports it.
             let _ = self.world.chunks.rows_of_page(&self.world.medium, first, |at, raw| {
                 let id = ChunkId(first + at);
                 let stored = ChunkRow::decode(raw).filter(may_merge);
@@ -238,7 +238,7 @@ impl Store {
         Ok(Some(match later.pop() {
             Some(part) => Stage::Twins(Twins::new(part, later, twins.seen_max)),
             None => {
-                // What recovery would read stays where it is: behind a checkpoint that is little.
+                // What recovery would read stays where it is: after a checkpoint that is little.
                 self.checkpoint()?;
                 let segments = self.log_segments();
                 self.optimizing.status.lock().segments_total = segments.len() as u64;
@@ -247,7 +247,7 @@ impl Store {
         }))
     }
 
-    /// The pairs whose contents are the same, as entries.
+    /// Returns entries for the pairs with equal contents.
     fn compare_twins(&self, pairs: &[(Stored, ChunkId)]) -> Vec<Entry> {
         let world = &self.world;
         let mut readers = [GroupReader::default(), GroupReader::default()];
@@ -268,14 +268,14 @@ impl Store {
         entries
     }
 
-    /// Whether some device may lack what a chunk is, which is to be written there still: then it is
-    /// not to be mended.
+    /// Returns whether a device may still lack a chunk that is being written: then it must not be
+    /// repaired.
     fn is_under_way(&self, id: ChunkId) -> bool {
         let medium = &self.world.medium;
         medium.disk.copies() > 1 && self.world.unplaced.contains(id)
     }
 
-    /// The segments that hold data and that recovery would not read now.
+    /// Returns the segments with data that recovery would not read now.
     fn log_segments(&self) -> VecDeque<u32> {
         let writer = self.writer.lock();
         let rows = writer.state.segments.rows();
@@ -325,7 +325,7 @@ impl Store {
 }
 
 impl Store {
-    /// Whether some block of a segment that was stored as it is would be shorter now.
+    /// Returns whether a block of a segment that was stored uncompressed would be shorter now.
     fn gains_by_packing(&self, segment: u32, live: &[Stored]) -> bool {
         let opened_lsn = self.writer.lock().state.segments.row(segment).opened_lsn;
         if self.optimizing.hopeless.lock().get(&segment) == Some(&opened_lsn) {
@@ -334,12 +334,12 @@ impl Store {
         let raw =
             |chunk: &&Stored| chunk.row.codec == Codec::Raw && !chunk.row.handling.uncompressed;
         let count = live.iter().filter(raw).count();
-        // What is read keeps its place while the token is held.
+        // What is read keeps its location while the token is held.
         let _token = self.world.reader_token();
         let mut reader = GroupReader::default();
         let mut sample = live.iter().filter(raw).step_by(count.div_ceil(SAMPLED_MAX).max(1));
         let found = sample.any(|chunk| {
-            // Who might mend it has to know that it has not moved before the token was taken.
+            // Before a repair it must be known that it did not move before the token was taken.
             let is_there = self.world.medium.disk.copies() <= 1 || self.is_still(chunk);
             let mut read = || read_chunk(&self.world.medium, &mut reader, chunk);
             is_there && read().is_ok_and(|frame| gains(&frame))
@@ -351,7 +351,7 @@ impl Store {
     }
 }
 
-/// Whether a chunk can become an alias, or the original of one.
+/// Returns whether a chunk can become an alias, or the original of one.
 fn may_merge(row: &ChunkRow) -> bool {
     row.original.is_none() && !row.place.is_none() && is_shareable(row)
 }

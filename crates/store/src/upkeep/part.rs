@@ -1,7 +1,7 @@
-//! Parts of all keys, for passes that can't remember all at once: they go on in rounds, one for
-//! each part.
+//! Parts of all keys, for passes that can't remember all at once: they work in rounds, one for each
+//! part.
 
-/// Keys that leave this remainder.
+/// Keys with this remainder.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     remainder: u64,
@@ -12,12 +12,12 @@ impl Part {
     /// All keys.
     pub(crate) const ALL: Part = Part { remainder: 0, divisor: 1 };
 
-    /// Whether a key is in it.
+    /// Returns whether it contains a key.
     pub(crate) fn contains(self, key: u64) -> bool {
         key % self.divisor == self.remainder
     }
 
-    /// Both halves of it.
+    /// Returns its two halves.
     pub(crate) fn halves(self) -> [Part; 2] {
         let Part { remainder, divisor } = self;
         [

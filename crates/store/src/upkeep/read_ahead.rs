@@ -1,4 +1,4 @@
-//! Reads of the segment that is emptied next, which go on while the thread does something else.
+//! Reads of the segment that is emptied next, in parallel with other work of the thread.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use format::Place;
 use crate::chunks::medium::Medium;
 use crate::chunks::reads::Reads;
 
-/// Pieces of a segment that may be under way at once; more wait.
+/// How many reads may be in flight at once; more wait.
 const SIDE_BY_SIDE: u32 = 16;
 
-/// A thread's way to have a segment read while it moves another. Must stay on the thread that uses
-/// it first, and belongs to one store.
+/// Reads a segment for a thread while it moves another. It must stay on the thread that uses it
+/// first, and belongs to one store.
 ///
-/// One segment is read by it at a time. Where the medium has no channel, as in the simulator, the
-/// thread waits for each read.
+/// It reads one segment at a time. If the medium has no channel, as in the simulator, the thread
+/// waits for each read.
 #[derive(Default)]
 pub struct ReadAhead {
     reads: Way,
-    /// Who reads by it now: a clone of this is theirs.
+    /// The current user, who has a clone of this.
     whose: Arc<()>,
 }
 
@@ -31,7 +31,7 @@ enum Way {
     Found(Reads),
 }
 
-/// That somebody was the last to claim a [`ReadAhead`].
+/// Identifies the last user that has claimed a [`ReadAhead`].
 pub(crate) struct Claim(Arc<()>);
 
 impl ReadAhead {
@@ -40,8 +40,8 @@ impl ReadAhead {
         Self { reads: Way::None, whose: Arc::default() }
     }
 
-    /// Lets somebody read by it from now on, and forgets what others have not taken; `None` if the
-    /// medium can't read while the thread does something else.
+    /// Gives it to another user, and drops reads that the previous one has not taken; `None` if the
+    /// medium can't read in parallel.
     pub(crate) fn claim(&mut self, medium: &Medium) -> Option<Claim> {
         if matches!(self.reads, Way::Unknown) {
             self.reads = Reads::of(medium, SIDE_BY_SIDE).map_or(Way::None, Way::Found);
@@ -52,7 +52,7 @@ impl ReadAhead {
         Some(Claim(self.whose.clone()))
     }
 
-    /// The reads of who claimed it last, and nobody else's.
+    /// Returns the reads, if this was the last to claim it.
     fn reads_of(&mut self, claim: &Claim) -> Option<&mut Reads> {
         match &mut self.reads {
             Way::Found(reads) if Arc::ptr_eq(&claim.0, &self.whose) => Some(reads),
@@ -60,8 +60,8 @@ impl ReadAhead {
         }
     }
 
-    /// Queues a read of whole blocks inside of a segment; the number of it. `None`: the claim
-    /// is of another thread, or somebody claimed it since.
+    /// Queues a read of whole blocks within a segment; returns its number. `None`: the claim is of
+    /// another thread, or not the last one.
     pub(crate) fn queue(
         &mut self,
         claim: &Claim,
@@ -78,7 +78,7 @@ impl ReadAhead {
         }
     }
 
-    /// Waits for the end of a read; `None` if it has failed, or the claim is no longer good.
+    /// Waits for the end of a read; `None` if it has failed, or the claim is not valid any more.
     pub(crate) fn end(&mut self, claim: &Claim, number: u64) -> Option<Vec<FrameMut>> {
         self.reads_of(claim)?.end(number)
     }

@@ -1,10 +1,10 @@
-//! Reclaim: when free segments run short, the log segment with the least in it is emptied, so that
-//! the next checkpoint frees it (`relocate` moves what is live there).
+//! Reclaim: when free segments run short, the log segment with the least live data is emptied, so
+//! that the next checkpoint frees it (`relocate` moves its live data).
 //!
-//! It goes on in small turns, in step with the hosts: for what they write, as much is moved as
-//! keeps the number of free segments where it is, and more the fewer there are. So it never comes
-//! in bursts, and a pool that is nearly full has its hosts go at the pace of reclaim (`pace`). Only
-//! while jobs wait for space, or no host writes, does it go as fast as it can.
+//! It works in small turns, in step with the hosts: for what they write, as much is moved as keeps
+//! the number of free segments constant, and more the fewer there are. So there are no bursts, and
+//! in a nearly full pool hosts write at the pace of reclaim (`pace`). Only while jobs wait for
+//! space, or no host writes, is it as fast as possible.
 
 use block::BLOCK_BYTES;
 use format::PLACE_UNIT_BYTES;
@@ -21,12 +21,13 @@ use crate::world::World;
 use crate::writer::Writer;
 use crate::{Next, StoreError};
 
-/// One in so many of the segments that would be free if nothing was dead in any is wanted free.
+/// The divisor for the desired number of free segments, relative to those that would be free if
+/// there were no dead data.
 const SPARE_DIVISOR: u32 = 2;
-/// The segment that the log is in, and the one that follows it.
+/// The segment of the log, and its next one.
 const LOG_SEGMENTS_MIN: usize = 2;
 
-/// What is emptied now, and how fast.
+/// What is being emptied, and how fast.
 #[derive(Default)]
 pub(crate) struct Reclaimer {
     pub(super) victim: Option<Victim>,
@@ -36,7 +37,7 @@ pub(crate) struct Reclaimer {
     seen_bytes: u64,
     /// Bytes that may be moved for what hosts have written.
     credit_bytes: u64,
-    /// The pass that empties segments of metadata, while there is one.
+    /// The pass that empties metadata segments, if there is one.
     pub(super) compaction: Option<Compactor>,
 }
 
@@ -45,17 +46,17 @@ pub(crate) struct Reclaimer {
 struct Shortage {
     /// 0: enough are free. 1,000: hosts are about to wait.
     permille: u64,
-    /// What jobs wait for that wait for space already, or for their pace.
+    /// The need of jobs that already wait for space, or for their pace.
     need: Option<Need>,
-    /// Jobs wait because there is none.
+    /// Whether jobs wait because there is none.
     exhausted: bool,
 }
 
 impl Shortage {
-    /// The dead units that a segment must have to be worth the moving: a quarter while there is no
-    /// need, as more dies by itself the longer it waits; less and less from where hosts are paced
-    /// on, down to what pays for new data (`need`); and as much less as the need of those allows
-    /// who wait because there is nothing else.
+    /// Returns how many dead units make a segment worth emptying: a quarter while there is no
+    /// shortage, because more dies by itself the longer it waits; less and less once hosts are
+    /// paced, down to what pays for new data (`need`); and as little as the need of waiting jobs
+    /// allows if there is nothing else.
     fn gain_units(self, segment_units: u64) -> u64 {
         let least = Need::NewData.least_dead_divisor();
         if self.exhausted {
@@ -73,8 +74,8 @@ impl Shortage {
         if self.starving() { Next::AtOnce } else { Next::Soon }
     }
 
-    /// What may be moved for `bytes` of the hosts'. Moving `live` gains `dead`: as much as they use
-    /// up at a quarter of the shortage, half of that at none, two and a half times at the most.
+    /// Returns what may be moved for `bytes` of the hosts. Moving `live` gains `dead`: as much as
+    /// they use at a quarter of the shortage, half of that at none, two and a half times at most.
     fn credit(self, bytes: u64, victim: &Victim) -> u64 {
         let cost = bytes * victim.live_units / victim.dead_units.max(1);
         cost * (500 + 2 * self.permille) / 1000
@@ -82,7 +83,7 @@ impl Shortage {
 }
 
 impl Store {
-    /// Whether so few segments are free that one should be emptied.
+    /// Returns whether so few segments are free that one should be emptied.
     pub fn reclaim_due(&self) -> bool {
         self.reclaim_due_of(&mut self.writer.lock())
     }
@@ -93,8 +94,8 @@ impl Store {
             && !writer.is_reclaim_futile()
     }
 
-    /// Moves some of what is live in the segment that is being emptied, if hosts have written
-    /// enough since. What waits for space is refused when nothing can be gained any more.
+    /// Moves some live data of the segment that is being emptied, if hosts have written enough
+    /// since. Refuses what waits for space when nothing can be gained any more.
     pub(crate) fn reclaim_turn(&self, ahead: &mut ReadAhead) -> Result<Next, StoreError> {
         let reclaimer = &mut *self.reclaiming.lock();
         let shortage = self.shortage();
@@ -104,9 +105,9 @@ impl Store {
         }
     }
 
-    /// One turn beside the freeing of dropped nodes, while hosts wait. Freeing may take seconds and
-    /// wins no whole segment at first, so hosts get what moves win meanwhile. If this finds nothing
-    /// to win, nobody is refused yet.
+    /// Does one turn in parallel with freeing dropped nodes, while hosts wait. Freeing may take
+    /// seconds and gains no whole segment at first, so hosts get what moves gain meanwhile. If
+    /// there is nothing to gain, nobody is refused yet.
     pub(crate) fn reclaim_beside(&self, ahead: &mut ReadAhead) -> Result<Next, StoreError> {
         let reclaimer = &mut *self.reclaiming.lock();
         match self.empty_some(reclaimer, self.shortage(), ahead) {
@@ -115,8 +116,8 @@ impl Store {
         }
     }
 
-    /// Compacts metadata, or moves some of the segment that is being emptied. Returns `None` if
-    /// neither can win anything.
+    /// Compacts metadata, or moves a part of the segment that is being emptied. Returns `None` if
+    /// neither can gain anything.
     fn empty_some(
         &self,
         reclaimer: &mut Reclaimer,
@@ -124,14 +125,15 @@ impl Store {
         ahead: &mut ReadAhead,
     ) -> Result<Option<Next>, StoreError> {
         let tuning = &self.options.tuning;
-        // It goes with the checkpoints that free emptied segments, unless space is wanted at once.
+        // Compaction goes with the checkpoints that free emptied segments, unless space is needed
+        // at once.
         let compacts = reclaimer.compaction.is_some() || shortage.exhausted;
         if reclaimer.victim.is_none() && compacts && self.compact_turn(&mut reclaimer.compaction)? {
             self.worked_a_turn();
             return Ok(Some(shortage.pace()));
         }
         if reclaimer.victim.is_none() && (shortage.permille > 0 || shortage.starving()) {
-            // Where space is out, whatever has least in it now.
+            // Without free space, whatever has least live data now.
             let begun = reclaimer.next.take().filter(|_| !shortage.exhausted);
             reclaimer.victim = self.choose_victim(self.live_units_max(shortage), begun, ahead);
         }
@@ -166,7 +168,7 @@ impl Store {
         Ok(Some(Next::AtOnce))
     }
 
-    /// Empties the log segment with the least live data, if that gains anything, at once. Returns
+    /// Empties the log segment with the least live data at once, if that gains anything. Returns
     /// whether something was done.
     ///
     /// # Errors
@@ -188,8 +190,8 @@ impl Store {
         Ok(true)
     }
 
-    /// Moves up to `blocks` blocks of the segment that is being emptied. `false`: the writer has no
-    /// room for them.
+    /// Moves up to `blocks` blocks of the segment that is being emptied. Returns `false` if the
+    /// writer has no room for them.
     pub(super) fn move_some(
         &self,
         reclaimer: &mut Reclaimer,
@@ -197,7 +199,7 @@ impl Store {
     ) -> Result<bool, StoreError> {
         let Some(mut victim) = reclaimer.victim.take() else { return Ok(true) };
         let tuning = &self.options.tuning;
-        // What would not fit behind the log's end would leave the rest of its segment empty.
+        // A record that does not fit the rest of the log's segment would leave that empty.
         let rest = self
             .writer
             .lock()
@@ -220,7 +222,7 @@ impl Store {
             let mut writer = self.writer.lock();
             let row = writer.state.segments.row(victim.segment);
             if row.live_units > 0 && row.opened_lsn == victim.opened_lsn {
-                // Something in it can't be read, or is not told by its records: it is left alone.
+                // Something in it can't be read, or is not in its records: it is left alone.
                 writer.supply.leave_alone(victim.segment);
             }
         }
@@ -229,8 +231,8 @@ impl Store {
         Ok(true)
     }
 
-    /// No segment is worth emptying, or there is no room to: what is empty already is freed, and if
-    /// there is nothing either, jobs do not wait for it.
+    /// Handles that no segment is worth emptying, or there is no room for it: frees what is empty,
+    /// and if there is nothing, refuses jobs that wait for it.
     fn gain_the_rest(
         &self,
         reclaimer: &mut Reclaimer,
@@ -272,9 +274,8 @@ impl Store {
         Shortage { permille: permille.min(1000), need, exhausted }
     }
 
-    /// Writes a checkpoint if that frees a few segments, and as many as are free already: then it
-    /// costs little for each, and hosts have the others while it is written. Returns whether it
-    /// did.
+    /// Writes a checkpoint if that frees several segments, and as many as are free: then it costs
+    /// little for each, and hosts have the others while it is written. Returns whether it did.
     pub(crate) fn free_emptied(&self, pass: &mut Option<Compactor>) -> Result<bool, StoreError> {
         let least = (self.world.medium.whole_segments() as usize / 64).clamp(2, 16);
         {
@@ -288,7 +289,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Writes a checkpoint if that frees any segment, or lets one be emptied that recovery would
+    /// Writes a checkpoint if that frees any segment, or allows emptying one that recovery would
     /// read now. Returns whether it did.
     pub(super) fn free_any(&self) -> Result<bool, StoreError> {
         let gains = {
@@ -301,7 +302,7 @@ impl Store {
         Ok(gains)
     }
 
-    /// Segments with more units live are not worth emptying.
+    /// Returns the maximum of live units with which a segment is worth emptying.
     fn live_units_max(&self, shortage: Shortage) -> u64 {
         let segment_units = self.world.medium.geometry().segment_bytes() / PLACE_UNIT_BYTES;
         segment_units - shortage.gain_units(segment_units)
@@ -309,9 +310,11 @@ impl Store {
 }
 
 impl Writer {
-    /// How many free segments are so few that some should be emptied: an eighth of the pool, or a
-    /// third of what it would have if nothing dead was in any. What is dead in the others makes
-    /// emptying them cheap, so that it should not be much less than what is free.
+    /// Returns the number of free segments below which some should be emptied: half of those that
+    /// would be free if there were no dead data, at least twice the reserve, and at most what the
+    /// medium wants ([`Medium::segments_wanted`](crate::chunks::medium::Medium::segments_wanted)).
+    /// Dead data in other segments makes emptying them cheap, so it should not be much less than
+    /// what is free.
     fn segments_wanted(&self, world: &World) -> u32 {
         let (most, least) = (world.medium.segments_wanted(), 2 * world.medium.reserve_segments());
         let segments = &self.state.segments;
@@ -321,17 +324,18 @@ impl Writer {
         (spare / SPARE_DIVISOR).clamp(least, most)
     }
 
-    /// Segments that the next checkpoint frees.
+    /// Returns how many segments the next checkpoint frees.
     fn dead_segments(&self) -> usize {
         self.state.segments.dead(self.log.segments()).len()
     }
 
-    /// An eighth of a segment. After that much more log another look for dead blocks may pay.
+    /// Returns an eighth of a segment: after so much more log another search for dead blocks may
+    /// pay.
     pub(crate) fn eighth_segment_bytes(&self) -> u64 {
         self.log.segment_bytes() / 8
     }
 
-    /// Reclaim has found nothing worth the moving: it looks again when an eighth of a segment was
+    /// Pauses reclaim, which has found nothing worth moving, until an eighth of a segment was
     /// written since, or has died.
     fn rest_from_reclaim(&mut self) {
         let eighth = self.eighth_segment_bytes();

@@ -1,8 +1,8 @@
-//! Moving chunks to another place, whoever wants them moved: reclaim, or the background pass.
+//! Moving chunks to another location, for reclaim or the background pass.
 //!
-//! The log describes itself: the records of a segment name the chunks that came with them, and a
-//! chunk is live there if its row still says so. Live chunks join a new record with a `Relocate`
-//! entry; their rows change, and no map is touched, however many clones share them.
+//! The log describes itself: the records of a segment have the ids of their chunks, and a chunk is
+//! live there if its row still says so. Live chunks join a new record with a `Relocate` entry;
+//! their rows change, and no map is touched, however many clones share them.
 
 use std::collections::VecDeque;
 
@@ -23,37 +23,37 @@ use crate::upkeep::Store;
 use crate::upkeep::read_ahead::{Claim, ReadAhead};
 use crate::world::World;
 
-/// Segments of so many bytes are read at once when they are emptied: those of pools up to 4 TiB.
+/// Segments up to this size are read as a whole when they are emptied: those of pools up to 4 TiB.
 const IMAGE_BYTES_MAX: u64 = 64 << 20;
 
-/// The live chunks that the records of a segment brought, in the order of their places.
+/// Returns the live chunks of the records of a segment, in the order of their locations.
 pub(crate) fn live_chunks(world: &World, segment: u32) -> Result<Vec<Stored>, StoreError> {
     live_chunks_in(&mut LogReader::new(&world.medium), world, segment)
 }
 
-/// A segment that is read as a whole, a piece at a time: before it is emptied, so that nobody waits
-/// for all of it, and what is moved from there need not be read once more.
+/// Reads a whole segment, a piece at a time, before it is emptied, so that nobody waits for all of
+/// it, and nothing is read again when it is moved.
 pub(crate) struct SegmentReader {
     pub(crate) segment: u32,
-    /// The first record of it.
+    /// Its first record.
     pub(crate) opened_lsn: u64,
     read: Vec<FrameMut>,
-    /// What follows that and is on its way, where it is not waited for at once.
+    /// The following reads in flight, if they are not waited for at once.
     under_way: Option<(Claim, VecDeque<u64>)>,
-    /// Blocks that were asked for.
+    /// The number of requested blocks.
     asked_blocks: u32,
-    /// Whether some of it can't be read: it is read in pieces then, as it is looked at.
+    /// Whether a part can't be read: then it is read in pieces when they are needed.
     is_bad: bool,
 }
 
 impl SegmentReader {
-    /// Nothing of it was read.
+    /// Creates one that has read nothing.
     pub(crate) fn new(segment: u32, opened_lsn: u64) -> Self {
         let (read, under_way, asked_blocks, is_bad) = Default::default();
         Self { segment, opened_lsn, read, under_way, asked_blocks, is_bad }
     }
 
-    /// Reads on, up to `blocks` blocks, or has them read meanwhile.
+    /// Reads up to `blocks` further blocks, or starts reading them.
     pub(crate) fn read_some(&mut self, medium: &Medium, ahead: &mut ReadAhead, blocks: u32) {
         let geometry = medium.geometry_of(self.segment);
         if geometry.segment_bytes() > IMAGE_BYTES_MAX {
@@ -69,7 +69,7 @@ impl SegmentReader {
             let place = Place::of_block(self.segment, 0).plus_blocks(self.asked_blocks);
             if let Some((claim, numbers)) = &mut self.under_way {
                 let Some(number) = ahead.queue(claim, place, piece) else {
-                    // Another thread goes on with it.
+                    // Another thread continues with it.
                     self.take(ahead);
                     continue;
                 };
@@ -85,7 +85,7 @@ impl SegmentReader {
         }
     }
 
-    /// Waits for what is on its way. What can't be had is still to be read, and what follows it.
+    /// Waits for what is in flight. What failed is still to be read, and what follows it.
     fn take(&mut self, ahead: &mut ReadAhead) {
         if let Some((claim, numbers)) = self.under_way.take() {
             let pieces = numbers.into_iter().map_while(|number| ahead.end(&claim, number));
@@ -94,7 +94,7 @@ impl SegmentReader {
         }
     }
 
-    /// Reads the rest. What is live in it, and its content, if it could be read as a whole.
+    /// Reads the rest. Returns the live chunks, and their content, if it could be read as a whole.
     pub(crate) fn finish(
         mut self,
         world: &World,
@@ -103,7 +103,7 @@ impl SegmentReader {
         let medium = &world.medium;
         self.read_some(medium, ahead, u32::MAX);
         self.take(ahead);
-        // Nothing is left, unless some of it could not be read so.
+        // Nothing is left, unless some of it could not be read.
         self.read_some(medium, &mut ReadAhead::none(), u32::MAX);
         if self.is_bad || self.read.is_empty() {
             return Ok((live_chunks(world, self.segment)?, Image::default()));
@@ -139,31 +139,31 @@ fn live_chunks_in(
         }
         row += places.rows();
     }
-    // Groups come behind the whole blocks of a record, but their entries between those.
+    // Groups are after the whole blocks of a record, but their entries are between those.
     live.sort_unstable_by_key(|chunk| (chunk.row.place, chunk.row.group_index));
     Ok(live)
 }
 
 impl Store {
-    /// As [`live_chunks`].
+    /// Returns them as [`live_chunks`] does.
     pub(crate) fn live_chunks(&self, segment: u32) -> Result<Vec<Stored>, StoreError> {
         live_chunks(&self.world, segment)
     }
 
-    /// Reads those of some chunks that are still in their place, and commits them to a new one.
-    /// `false`: the writer has no room.
+    /// Reads those chunks that are still at their location, and commits them to a new one. Returns
+    /// `false` if the writer has no room.
     pub(crate) fn move_chunks(&self, chunks: &[Stored]) -> Result<bool, StoreError> {
         self.move_chunks_from(chunks, &Image::default())
     }
 
-    /// As [`Store::move_chunks`], with their content from an image of their segment.
+    /// Does the same as [`Store::move_chunks`], with their content from an image of their segment.
     pub(crate) fn move_chunks_from(
         &self,
         chunks: &[Stored],
         image: &Image,
     ) -> Result<bool, StoreError> {
         let relocation = {
-            // Before the rows are looked at: see `Fetch`.
+            // Before the rows are read: see `Fetch`.
             let _token = self.world.reader_token();
             let still: Vec<Stored> =
                 chunks.iter().copied().filter(|chunk| self.is_still(chunk)).collect();
@@ -175,14 +175,14 @@ impl Store {
         self.relocate(relocation)
     }
 
-    /// Whether a chunk is still where it was found: it may have gone, or moved, since.
+    /// Returns whether a chunk is still where it was found: it may have been freed or moved since.
     pub(super) fn is_still(&self, chunk: &Stored) -> bool {
         let row = self.world.chunks.get(&self.world.medium, chunk.id.0, ChunkRow::decode);
         row.ok().flatten().is_some_and(|row| row.place == chunk.row.place)
     }
 
-    /// The chunks that can be read and are what they should be, with their content; those that may
-    /// be compressed are, in groups of neighbours.
+    /// Returns the intact chunks with their content, compressed in groups of neighbors where that
+    /// is allowed.
     fn relocation(&self, chunks: &[Stored], image: &Image) -> Relocation {
         let mut relocation = Relocation::default();
         let mut found: Vec<(Stored, Frame)> = Vec::with_capacity(chunks.len());

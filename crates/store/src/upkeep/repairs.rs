@@ -1,9 +1,9 @@
-//! Metadata of which one copy is bad, written anew from the other.
+//! Rewriting metadata of which one copy is bad from the other.
 //!
-//! A reader of metadata takes the second copy if the first is bad, and notes what it was. The next
-//! turn of maintenance marks it dirty, and a checkpoint writes both copies at a new place. The bad
-//! copy is not overwritten in place, because by then the place may be in use for something else.
-//! Scrubbing reads both copies of everything, and does the same.
+//! A reader of metadata takes the second copy if the first is bad, and records that. The next turn
+//! of maintenance marks it dirty, and a checkpoint writes both copies to a new location. The bad
+//! copy is not overwritten in place, because the location may have been reused by then. Scrubbing
+//! reads both copies of everything, and does the same.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::upkeep::Store;
 use crate::upkeep::scrub::What;
 
 impl Store {
-    /// Whether metadata was read whose first copy is bad.
+    /// Returns whether metadata was read whose first copy is bad.
     pub(crate) fn has_bad_copies(&self) -> bool {
         let tables = self.world.tables();
         self.world.medium.mends.chunks.is_some()
@@ -25,7 +25,7 @@ impl Store {
             || tables.into_iter().any(|table| table.bad_copies.is_some())
     }
 
-    /// Puts on the list what was wrong in one of several copies, and is right again.
+    /// Adds to the list of damage what was wrong in one of several copies, and was repaired.
     pub(crate) fn note_mended(&self) {
         let mended = self.world.medium.mends.chunks.take().into_iter();
         let found: Vec<_> = mended.map(|(id, place)| (What::Chunk(id), place)).collect();
@@ -34,14 +34,14 @@ impl Store {
         }
     }
 
-    /// How many places of copies had something else than what was written, and were written anew,
-    /// since the pool was opened.
+    /// Returns how many locations of copies were not what was written, and were rewritten, since
+    /// the pool was opened.
     pub fn mended_copies(&self) -> u64 {
         self.world.medium.mends.count()
     }
 
-    /// Has a checkpoint write anew what was read from its second copy since. What has left memory
-    /// meanwhile is noted again by its next reader.
+    /// Has a checkpoint rewrite what was read from its second copy. What was evicted meanwhile is
+    /// recorded again by its next reader.
     pub(crate) fn repair_copies(&self) -> Result<(), StoreError> {
         self.note_mended();
         let pages: Vec<(TableName, PageKey)> = TableName::ALL

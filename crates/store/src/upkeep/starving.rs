@@ -1,13 +1,13 @@
-//! Turns for what waits for space, and what hosts get of what is won.
+//! Turns for jobs that wait for space, and the share of hosts in what is recovered.
 
 use crate::space::need::Need;
 use crate::upkeep::Store;
 
-/// The most work while no job is fed, or all that the pool has if that is less: 1 GiB. Longer than
-/// that takes no host waits.
+/// The maximum work while no job is admitted, or the size of the pool if that is less: 1 GiB. Hosts
+/// don't wait longer than that takes.
 const WORK_BYTES_MAX: u64 = 1 << 30;
 impl Store {
-    /// Lets jobs go on for which there is space now; whether others still wait for some.
+    /// Continues jobs for which there is space now; returns whether others still wait.
     pub(crate) fn is_starving(&self) -> bool {
         let (answers, starving) = {
             let mut writer = self.writer.lock();
@@ -23,12 +23,12 @@ impl Store {
         starving
     }
 
-    /// The most work for what waits while nothing is fed.
+    /// Returns the maximum work while no waiting job is admitted.
     pub(crate) fn work_bytes_max(&self) -> u64 {
         self.world.medium.geometry().pool_bytes().min(WORK_BYTES_MAX)
     }
 
-    /// Begins a turn for what waits for space: see invariants 3 and 4.
+    /// Begins a turn for jobs that wait for space: see invariants 3 and 4 of `starved`.
     pub(crate) fn refuse_overdue(&self) {
         let most = self.work_bytes_max();
         let answers = self.writer.lock().refuse_overdue(&self.world, most);
@@ -38,27 +38,27 @@ impl Store {
         }
     }
 
-    /// No checkpoint finds room: refuses what waits for the memory that one would bring back.
+    /// Refuses jobs that wait for the memory that a checkpoint would free, because none finds room.
     pub(crate) fn refuse_for_memory(&self) {
         let answers = self.writer.lock().refuse_for_memory(&self.world);
         self.answer(answers);
         self.hand_over();
     }
 
-    /// Refuses what waits for space, because there is none to be had for this.
+    /// Refuses jobs that wait for space, because there is none for this need.
     pub(crate) fn refuse_starving(&self, need: Need) {
         let answers = self.writer.lock().refuse_starved(&self.world, need);
         self.answer(answers);
         self.hand_over();
     }
 
-    /// A turn has freed dropped nodes, or compacted metadata. That may go on for seconds, so hosts
-    /// may write a little for each turn.
+    /// Records a turn that has freed dropped nodes, or compacted metadata. That may take seconds,
+    /// so hosts may write a little for each turn.
     pub(crate) fn worked_a_turn(&self) {
         self.writer.lock().pace.win_turn();
     }
 
-    /// So many bytes were moved to bring back space: lets hosts have half of what that wins.
+    /// Records that so many bytes were moved to recover space: hosts get half of what that gains.
     pub(crate) fn moved(&self, bytes: u64) {
         {
             let mut writer = self.writer.lock();
@@ -68,8 +68,8 @@ impl Store {
         self.is_starving();
     }
 
-    /// So many bytes of a checkpoint were written, of `left_bytes` that were still to be: lets
-    /// hosts have as much of the other half.
+    /// Records that so many bytes of a checkpoint were written, of `left_bytes` that were still to
+    /// be: hosts get that fraction of the other half.
     pub(crate) fn checkpointed(&self, bytes: u64, left_bytes: u64) {
         {
             let mut writer = self.writer.lock();

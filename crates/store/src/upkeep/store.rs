@@ -1,4 +1,4 @@
-//! The store as its callers see it: an engine, and where the passes over it are.
+//! The store as its callers see it: an engine, and the state of passes.
 
 use std::ops::Deref;
 
@@ -15,9 +15,9 @@ use crate::upkeep::scrub::Scrub;
 use crate::world::World;
 use crate::writer::Writer;
 
-/// The store. Shared by all threads behind an [`Arc`](std::sync::Arc).
+/// The store. All threads share it behind an [`Arc`](std::sync::Arc).
 ///
-/// Front ends ask the [`Engine`] that it derefs to, and never wait. What the store itself has is
+/// Front ends call the [`Engine`] to which it derefs, and never block. The store's own methods are
 /// for threads that may: background passes, management and tools.
 pub struct Store {
     engine: Engine,

@@ -1,22 +1,22 @@
-//! Upgrading a pool of an earlier version of the format, while it is used.
+//! Upgrading a pool of an earlier version of the format, while it is in use.
 //!
-//! 1. A superblock says that the pool is of the new version, over the older copy, then over the
-//!    other. A crash in between leaves a pool of either version, with the same content.
-//! 2. Records and checkpoints are written as the new version has them, and those of before are read
-//!    as they are.
-//! 3. What checkpoints of before have written is written anew, some at a time, until no segment has
-//!    metadata that stands once.
+//! 1. A superblock with the new version is written, over the older copy and then over the other. A
+//!    crash in between leaves a pool of either version, with the same content.
+//! 2. Records and checkpoints are written in the new version, and earlier ones are read as they
+//!    are.
+//! 3. What earlier checkpoints have written is rewritten, some at a time, until no segment has
+//!    metadata with one copy.
 //!
-//! A pool of version 3 that lacks some of its features gets them in the same way: labels before
-//! step 1, and after it, by the next checkpoint, leaves and pages where the one before has the
-//! key-value space and the segment table in streams.
+//! A pool of version 3 that lacks some features gets them in the same way: labels before step 1,
+//! and after it, with the next checkpoint, leaves and pages if the previous one has the key-value
+//! space and the segment table in streams.
 //!
-//! Step 1 takes as long as two writes. Step 3 is what compaction does (`compact`), and goes on as
-//! that does: beside the hosts, in small turns, and after a restart from what the segment table
-//! says. It waits while the pool has no room for it.
+//! Step 1 takes as long as two writes. Step 3 is done by compaction (`compact`), and proceeds like
+//! that: in parallel with the hosts, in small turns, and after a restart based on the segment
+//! table. It waits while the pool has no room for it.
 //!
-//! Nothing of the new version is written before a superblock says that the pool is of it: earlier
-//! programs refuse that, and never read what they would take for damage.
+//! Nothing of the new version is written before a superblock says so: earlier programs refuse that,
+//! and never read what they would take for damage.
 
 use format::{FormatVersion, Superblock};
 
@@ -26,9 +26,9 @@ use crate::upkeep::Store;
 use crate::world::World;
 use crate::writer::Writer;
 
-/// Has a superblock say that the pool is of the latest version, with all of its features, if it
-/// does not yet. From version 2 on it goes on in this incarnation, and checkpoints go on in a new
-/// segment: the one that they are in has nothing in its second half that is a copy.
+/// Changes a superblock to the latest version, with all of its features, if it does not have them
+/// yet. If it is of version 2, the incarnation stays, and checkpoints continue in a new segment:
+/// the current one has no second copies in its second half.
 pub(crate) fn to_latest(superblock: &mut Superblock, incarnation: u64) {
     if superblock.version < FormatVersion::default() {
         superblock.version = FormatVersion::default();
@@ -39,8 +39,8 @@ pub(crate) fn to_latest(superblock: &mut Superblock, incarnation: u64) {
 }
 
 impl World {
-    /// A superblock says that the pool, which was of this version, is of the latest one with all of
-    /// its features.
+    /// Switches the state of a pool of this version to the latest one with all of its features,
+    /// after a superblock says so.
     pub(crate) fn upgraded(&self, writer: &mut Writer, version: FormatVersion) {
         self.medium.upgraded();
         writer.state.config.divide();
@@ -55,8 +55,8 @@ impl World {
 }
 
 impl Writer {
-    /// Whether the key-value space is to be in leaves or the segment table in pages, and is in a
-    /// stream, and a checkpoint has room to change that.
+    /// Returns whether the key-value space should be in leaves, or the segment table in pages, but
+    /// is in a stream, and a checkpoint has room to change that.
     pub(crate) fn is_dividing_due(&mut self, world: &World) -> bool {
         let needed = |writer: &Self| writer.claim(world).segments.saturating_add(KEPT_SEGMENTS);
         let segments = &self.state.segments;
@@ -67,11 +67,11 @@ impl Writer {
 }
 
 impl Store {
-    /// Makes the pool one of the latest version, if it is of an earlier one; `false` if it is that
-    /// already. Durable when it returns. Earlier programs don't read it any more.
+    /// Upgrades the pool to the latest version; returns `false` if it has that already. Durable
+    /// when it returns. Earlier programs can't read it any more.
     ///
     /// # Errors
-    /// Those of the device: the pool is of either version then.
+    /// Those of the device: the pool may then have either version.
     pub fn upgrade(&self) -> Result<bool, StoreError> {
         let mut checkpointer = self.checkpointing.lock();
         let mut superblock = checkpointer.superblock().clone();
@@ -85,11 +85,11 @@ impl Store {
             return Err(StoreError::Volume(block::VolumeError::WriteFailed));
         }
         self.world.medium.disk.mend_labels(&superblock);
-        // Meanwhile the log goes on as before: its records are of the earlier version.
+        // Meanwhile the log continues as before: its records are of the earlier version.
         let written = checkpointer.write_superblock(&self.world.medium, superblock);
         let mut writer = self.writer.lock();
         if let Err(error) = written {
-            // Which version the next start finds is not known: nothing of either may follow.
+            // It is unknown which version the next start finds: nothing of either may follow.
             writer.fail();
             return Err(error);
         }

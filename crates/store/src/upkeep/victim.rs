@@ -1,5 +1,5 @@
-//! Which segment of the log reclaim empties next, and reading it while the one before it is
-//! emptied.
+//! Choosing the segment of the log that reclaim empties next, and reading it while the previous one
+//! is emptied.
 
 use std::collections::VecDeque;
 
@@ -14,25 +14,25 @@ use crate::upkeep::read_ahead::ReadAhead;
 use crate::upkeep::relocate::SegmentReader;
 use crate::writer::Writer;
 
-/// A segment that is emptied.
+/// A segment being emptied.
 pub(super) struct Victim {
     pub(super) segment: u32,
     pub(super) opened_lsn: u64,
-    /// Of its units, when it was chosen.
+    /// Its live units when it was chosen.
     pub(super) live_units: u64,
     pub(super) dead_units: u64,
     pub(super) live: VecDeque<Stored>,
-    /// What stands in it.
+    /// Its content.
     pub(super) image: Image,
-    /// Whether what is to be emptied next was looked for.
+    /// Whether the next one to empty was searched.
     is_next_sought: bool,
 }
 
 impl Store {
-    /// Reads some of the segment that is to be emptied next: as large a part as that is of `victim`
-    /// which was just moved. So hosts that wait for what moves win never wait for the reading of a
-    /// whole segment. Not one of which more than seven eighths are live: little is won there, and
-    /// another may be worth more by then.
+    /// Reads a part of the segment that is to be emptied next: as large a fraction as that of
+    /// `victim` that was just moved. So hosts that wait for what moves gain never wait for reading
+    /// a whole segment. Not if more than seven eighths of it are live: little is gained there, and
+    /// another may be better by then.
     pub(super) fn read_ahead(
         &self,
         victim: &mut Victim,
@@ -56,8 +56,8 @@ impl Store {
         next.read_some(&self.world.medium, ahead, part.try_into().unwrap_or(u32::MAX));
     }
 
-    /// What was read ahead, if it is still worth emptying; or the log segment with the least live
-    /// data. One whose records can't be read is left alone.
+    /// Returns what was read ahead, if it is still worth emptying; otherwise the log segment with
+    /// the least live data. One with unreadable records is left alone.
     pub(super) fn choose_victim(
         &self,
         live_units_max: u64,
@@ -82,8 +82,8 @@ impl Store {
         }
     }
 
-    /// A segment of the log, with what is live in it; `None`, and it is left alone, if its records
-    /// can't be read.
+    /// Returns a segment of the log with its live chunks; `None`, and it is left alone, if its
+    /// records can't be read.
     pub(super) fn victim_of(
         &self,
         row: SegmentRow,
@@ -102,7 +102,8 @@ impl Store {
         Some(Victim { segment, opened_lsn, live_units, dead_units, live, image, is_next_sought })
     }
 
-    /// What was read ahead, unless it is another segment by now, or not worth it any more.
+    /// Returns what was read ahead, unless the segment was reused, or is not worth emptying any
+    /// more.
     fn still_worth_it(
         &self,
         read: SegmentReader,
@@ -119,10 +120,11 @@ impl Store {
 }
 
 impl Writer {
-    /// The log segment with the least live units, for its width, if those are less than `most` of
-    /// a whole one. Segments that recovery would read stay, and so does `but`; those that are
-    /// nearly all live are not worth moving. All rows are walked for it, once for each segment that
-    /// is emptied: what else keeps one out is asked only of what has less in it than all before.
+    /// Returns the log segment with the fewest live units, relative to its width, if those are less
+    /// than `most` of a whole one. Segments that recovery would read stay, and so does `but`; those
+    /// that are nearly all live are not worth moving. This walks all rows, once for each segment
+    /// that is emptied: other conditions are checked only for segments with less live data than all
+    /// before.
     fn least_live(
         &self,
         medium: &Medium,

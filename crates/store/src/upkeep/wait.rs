@@ -1,4 +1,4 @@
-//! Callers that wait on the spot: management, tests and tools. Front ends never do.
+//! Callers that block: management, tests and tools. Front ends never do.
 
 use std::io;
 
@@ -13,8 +13,8 @@ use crate::writer::job::{Job, Submitted};
 use crate::{Commit, Outcome, ReadOperation, Sink, Started, StoreError, Token};
 
 impl Store {
-    /// Does a request from start to end on the calling thread, which waits (for management, tests
-    /// and tools; not for front ends).
+    /// Executes a request completely on the calling thread, which blocks (for management, tests and
+    /// tools; not for front ends).
     pub fn execute(&self, request: VolumeRequest) -> Result<VolumeReply, VolumeError> {
         let token = self.waiting_token();
         let started = self.start(request, token);
@@ -47,7 +47,8 @@ impl Store {
         }
     }
 
-    /// Waits for a job that was submitted with a waiting token, and lets go on what waits behind.
+    /// Waits for a job that was submitted with a token of a blocking caller, and lets others
+    /// continue that wait after it.
     pub(crate) fn conclude(
         &self,
         submitted: Submitted,
@@ -62,7 +63,8 @@ impl Store {
         reply
     }
 
-    /// Commits chunks to their new place; `false` if the writer has no room for them. Waits.
+    /// Commits chunks to their new location; returns `false` if the writer has no room for them.
+    /// Blocks.
     pub(crate) fn relocate(&self, mut relocation: Relocation) -> Result<bool, StoreError> {
         let plan = self.world.memory.plans.hold();
         let view = View::from(&self.world).planning(plan.number);
@@ -102,7 +104,7 @@ impl Store {
         }
     }
 
-    /// Takes and finishes commits until there is none to take; whether there was one.
+    /// Takes and finishes commits until there are none; returns whether there was one.
     pub(crate) fn commit_here(&self) -> bool {
         let Some(mut commit) = self.take_commit() else { return false };
         loop {
@@ -120,7 +122,7 @@ impl Store {
         self.world.medium.disk.append_as(commit.place, &commit.frames, commit.persist)
     }
 
-    /// What gathered behind a waiting caller's commit is led by who waits for it.
+    /// Hands what was collected during a blocking caller's commit to a thread that waits for it.
     pub(crate) fn hand_over(&self) {
         let next = {
             let writer = self.writer.lock();
@@ -136,7 +138,8 @@ impl Store {
                     sink.commit_wanted();
                 }
             }
-            // Another waiting caller takes it by itself; what nobody waits for is written here.
+            // Another blocking caller takes it by itself; what no such caller waits for is written
+            // here.
             Some(_) => self.waiters.commit_wanted(),
             None => drop(self.commit_here()),
         }

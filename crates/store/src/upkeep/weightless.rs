@@ -1,23 +1,24 @@
-//! Chunks that weigh nothing.
+//! Chunks that count no units.
 //!
-//! The blocks of a compressed group share its units of 64 bytes among them. Where there were fewer
-//! units than blocks, some of these counted none, so that a segment with one of them could be taken
-//! for empty, freed and written over. No such group is written any more ([`crate::chunks::pack`]);
-//! but pools may hold some. So a segment of the log from before this opening is not freed before
-//! its records were looked at. What is found there is moved to where it counts, as reclaim does it.
+//! The blocks of a compressed group share its units of 64 bytes. If there were fewer units than
+//! blocks, some of these counted none, so that a segment with one of them could be taken for empty,
+//! freed and overwritten. Such groups are not written any more ([`crate::chunks::pack`]); but pools
+//! may contain some. So a segment of the log from before this opening is not freed before its
+//! records were examined. What is found there is moved to where it counts, as by reclaim.
 
 use crate::upkeep::Store;
 use crate::upkeep::relocate::live_chunks;
 use crate::world::World;
 use crate::writer::Writer;
 
-/// Whether something in a segment of the log is live. What can't be read may name a live chunk.
+/// Returns whether something in a segment of the log is live. An unreadable record may have a live
+/// chunk.
 pub(crate) fn holds_something(world: &World, segment: u32) -> bool {
     live_chunks(world, segment).map_or(true, |live| !live.is_empty())
 }
 
 impl Store {
-    /// Of segments that count nothing live, those in which nothing is.
+    /// Returns those of the segments that count nothing live which really are empty.
     pub(crate) fn without_weightless(&self, segments: Vec<u32>) -> Vec<u32> {
         let is_empty = |segment: &u32| {
             if self.writer.lock().state.segments.is_known(*segment) {
@@ -32,8 +33,8 @@ impl Store {
         segments.into_iter().filter(is_empty).collect()
     }
 
-    /// All that can be moved out of a segment was. One that holds something all the same is left
-    /// alone.
+    /// Checks a segment from which everything possible was moved. If it is still not empty, it is
+    /// left alone.
     pub(crate) fn weigh_again(&self, segment: u32) {
         if !self.writer.lock().state.segments.weightless.contains(&segment) {
             return;

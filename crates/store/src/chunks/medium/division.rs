@@ -38,8 +38,8 @@ impl Medium {
         self.tuning.reserve_segments(self.whole_segments())
     }
 
-    /// Returns the number of free segments below which some should be emptied: an eighth of the
-    /// pool, or what the reserve lacks.
+    /// Returns the number of free segments below which some should be emptied, at most: an eighth
+    /// of the pool, or twice the reserve if that is more.
     pub(crate) fn segments_wanted(&self) -> u32 {
         (self.whole_segments() / 8).max(2 * self.reserve_segments())
     }

@@ -1,20 +1,20 @@
 //! Counting for whom everything is stored, in a world that does not change meanwhile and in bounded
 //! memory.
 //!
-//! 1. *Owners.* Every map is walked from its root down to the leaves, which are not looked into. A
-//!    node that is named once belongs to who owns the node above it. One that is named more often
-//!    is remembered with its owner so far; it is entered again only where that changes, three times
-//!    at most.
-//! 2. *Chunks.* Now each node's owner is known, and each is looked into once. A chunk that is named
-//!    once belongs to the owner of its leaf. One that is named more often, by leaves or by aliases,
-//!    is remembered with its owner so far, and counted in the end. What does not fit memory is
+//! 1. *Owners.* Every map is walked from its root down to the leaves, which are not examined. A
+//!    node with one reference belongs to the owner of the node above it. One with several is
+//!    remembered with its owner so far; it is entered again only when that changes, three times at
+//!    most.
+//! 2. *Chunks.* Now each node's owner is known, and each is examined once. A chunk with one
+//!    reference belongs to the owner of its leaf. One with several, by leaves or by aliases, is
+//!    remembered with its owner so far, and counted at the end. What does not fit in memory is
 //!    counted in further rounds, each for a part of the chunks.
 //!
-//! Where more nodes are shared than can be remembered, those that are not are entered from each
-//! place that names them; all chunks below are remembered then, so that none counts twice.
+//! If more nodes are shared than can be remembered, the others are entered through each reference;
+//! then all chunks below are remembered, so that none counts twice.
 //!
-//! An owner's *share* comes from the same walk: what names a chunk or a node, each time, takes an
-//! equal part of it.
+//! An owner's *share* comes from the same walk: each reference to a chunk or a node takes an equal
+//! part of it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -30,12 +30,12 @@ use crate::nodes::node_of;
 use crate::upkeep::part::Part;
 use crate::world::World;
 
-/// What may be remembered.
+/// How much may be remembered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Nodes that are named more than once: some 64 bytes each.
+    /// Nodes with several references: about 64 bytes each.
     pub(crate) nodes: usize,
-    /// Chunks that are, at least 1: some 64 bytes each.
+    /// Chunks with several references, at least 1: about 64 bytes each.
     pub(crate) chunks: usize,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Limits {
 pub(super) enum Halt {
     /// More chunks are shared than can be remembered in one round.
     Full,
-    /// Who asked for it does not want it any more.
+    /// The caller has cancelled it.
     Unwanted,
     /// Something can't be read.
     Failed(StoreError),
@@ -55,7 +55,7 @@ impl From<StoreError> for Halt {
     }
 }
 
-/// The volumes and snapshots of a world, in the order of their ids: their places here are the
+/// Returns the volumes and snapshots of a world, in the order of their ids; their positions are the
 /// indices of [`Owner`].
 pub(super) fn owners_of(world: &World) -> Vec<(VolumeId, VolumeRow)> {
     let volumes = world.volumes.read();
@@ -65,12 +65,12 @@ pub(super) fn owners_of(world: &World) -> Vec<(VolumeId, VolumeRow)> {
     owners
 }
 
-/// The owner that a volume is of what it names.
+/// Returns a volume as the owner of what it refers to.
 pub(super) fn owner_at(index: usize, row: &VolumeRow) -> Owner {
     Owner::One { index: index as u32, snapshot: row.snapshot }
 }
 
-/// Counts. `proceed` is asked before each node is looked at.
+/// Counts. `proceed` is called before each node is examined.
 pub(super) fn count(
     world: &World,
     owners: &[(VolumeId, VolumeRow)],
@@ -104,15 +104,15 @@ pub(super) fn count(
     Ok(total)
 }
 
-/// A node that is named more than once.
+/// A node with several references.
 struct Remembered {
     owner: Owner,
-    /// The last round in which it was looked into, and what is below it in that.
+    /// The last round in which it was examined, and what is below it in that.
     round: u32,
     units: f64,
 }
 
-/// A chunk that is named more than once.
+/// A chunk with several references.
 struct Named {
     owner: Owner,
     units: u32,
@@ -130,11 +130,11 @@ struct Counter<'a> {
     round: u32,
 }
 
-/// From where something is come to.
+/// The parent from which something is reached.
 #[derive(Clone, Copy)]
 struct Above {
     owner: Owner,
-    /// It may be come to again: a node above it is shared and not remembered.
+    /// It may be reached again: a node above it is shared and not remembered.
     again: bool,
 }
 
@@ -143,7 +143,7 @@ impl Counter<'_> {
         if (self.proceed)() { Ok(()) } else { Err(Halt::Unwanted) }
     }
 
-    /// A node is named by what `owner` owns.
+    /// Adds an owner to a node.
     fn own(&mut self, id: NodeId, level: u8, owner: Owner) -> Result<(), Halt> {
         let mut owner = owner;
         let medium = &self.world.medium;
@@ -193,7 +193,8 @@ impl Counter<'_> {
         Ok(std::mem::take(&mut self.tally))
     }
 
-    /// Looks into a node, unless this round has; what one that names it takes of what is below.
+    /// Examines a node, unless this round has; returns the share of one reference to it in what is
+    /// below.
     fn node(&mut self, id: NodeId, level: u8, from: Above) -> Result<f64, Halt> {
         let medium = &self.world.medium;
         let references = self.world.nodes.row(medium, id)?.reference_count;
@@ -232,7 +233,7 @@ impl Counter<'_> {
         Ok(units)
     }
 
-    /// An entry of a leaf names a chunk; what it takes of it.
+    /// Counts a reference by an entry of a leaf to a chunk; returns its share of the chunk.
     fn chunk(&mut self, id: ChunkId, from: Above) -> Result<f64, Halt> {
         let (mut id, mut row) = (id, self.world.chunk(id)?);
         let mut named = f64::from(row.reference_count);

@@ -1,8 +1,8 @@
-//! The metadata of a checkpoint, to be read at leisure while the array works.
+//! The metadata of a checkpoint, read at leisure while the array works.
 //!
-//! What a checkpoint has written is of one moment, and nothing is written over it: later ones write
-//! what has changed to other places. So all that is needed to keep it is that its segments are not
-//! used again, which the token sees to.
+//! What a checkpoint has written is of one point in time, and is not overwritten: later ones write
+//! changes to other locations. So to keep it, its segments must only not be reused, which the token
+//! prevents.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use crate::space::readers::ReaderToken;
 use crate::upkeep::Store;
 use crate::world::{State, World};
 
-/// What a checkpoint says.
+/// The content of a checkpoint.
 pub(super) struct Image {
     pub(super) world: World,
     pub(super) state: State,
-    /// The LSN of the first record behind it.
+    /// The LSN of the first record after it.
     pub(super) lsn: u64,
     _token: Arc<ReaderToken>,
 }
 
 impl Store {
-    /// The image of this moment: writes a checkpoint if anything has changed since the last one.
-    /// Looking at it takes up to `memory_bytes`.
+    /// Returns the current image: writes a checkpoint if anything has changed since the last one.
+    /// Reading it takes up to `memory_bytes`.
     pub(super) fn image(&self, memory_bytes: u64) -> Result<Image, StoreError> {
         let mut checkpointer = self.checkpointing.lock();
         let behind = checkpointer.superblock().log.lsn;
@@ -43,7 +43,7 @@ impl Store {
         let budgets = Budgets::of_metadata(memory_bytes);
         let (world, state) = load_checkpoint(medium, budgets, &mut Checkpointer::new(superblock))?;
         if !world.lost_volumes.read().is_empty() || !world.lost_rows.read().is_empty() {
-            // What only these own would be counted as nobody's.
+            // What only these own would be counted as unreferenced.
             return Err(StoreError::Damaged("rows of volumes can't be read".into()));
         }
         Ok(Image { world, state, lsn, _token: token })

@@ -1,22 +1,21 @@
-//! Space accounting: for whom the bytes are stored that are in use.
+//! Space accounting: for whom the bytes in use are stored.
 //!
 //! Every stored byte that is live is exactly one of these:
 //!
-//! * *unique* to a volume: what ending that volume, and nothing else, would free;
-//! * of *snapshots*: named by snapshots only, by one or by several;
-//! * *shared*: named by a volume, and by another volume or a snapshot;
-//! * of the *system*: metadata, and data that nothing names any more and that is about to be freed.
+//! * *unique* to a volume: eradicating that volume, and nothing else, would free it;
+//! * of *snapshots*: only one or several snapshots refer to it;
+//! * *shared*: a volume refers to it, and another volume or a snapshot;
+//! * of the *system*: metadata, and unreferenced data that is about to be freed.
 //!
 //! Bytes are those of the medium, after reduction, in the units of 64 in which segments count what
-//! is live. Metadata that stands twice takes its space twice, and counts so. Of a chunk that was
-//! compressed with others that is its part of the group, which is what is freed with it. Map nodes
-//! that go with a volume are metadata: they count as the system's.
+//! is live. Metadata with two copies counts twice. A chunk that was compressed with others counts
+//! as its part of the group, which is what is freed with it. Map nodes of a volume are metadata:
+//! they count as the system's.
 //!
-//! A chunk or a node does not know who names it. So a *pass* walks all maps (`count`). It reads the
-//! last checkpoint (`image`), never what is changing, takes no lock and holds up nobody; its
-//! figures are exact, for the moment of that checkpoint. They are not durable: after a start there
-//! are none before the first pass. `check` makes the same figures in another way and compares
-//! (`proof`).
+//! A chunk or a node does not know what refers to it. So a *pass* walks all maps (`count`). It
+//! reads the last checkpoint (`image`), never what is changing, takes no lock and delays nobody;
+//! its figures are exact, as of that checkpoint. They are not durable: after a start there are none
+//! before the first pass. `check` computes the same figures in another way and compares (`proof`).
 
 mod count;
 mod image;
@@ -41,97 +40,97 @@ use count::{Halt, count, owners_of};
 use owner::{Tally, bytes};
 pub(crate) use proof::findings;
 
-/// A pass takes a sixteenth of the store's memory on top of it, at least 1 MiB and at most 256 MiB.
+/// A pass takes a sixteenth of the store's memory in addition, at least 1 MiB and at most 256 MiB.
 const MEMORY_DIVISOR: u64 = 16;
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
-/// What remembering a node or a chunk takes at most, its place in the table included.
+/// The maximum memory for remembering a node or a chunk, including its table entry.
 const REMEMBERED_BYTES: u64 = 64;
-/// Nodes between two looks at whether the pass stands in the way of space.
+/// How many nodes are examined between two checks whether the pass blocks space.
 const NODES_PER_LOOK: u32 = 1024;
 
-/// What is stored for one volume or snapshot.
+/// The figures of one volume or snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VolumeSpace {
     /// Whether it is a snapshot.
     pub snapshot: bool,
     /// Its size in bytes.
     pub size_bytes: u64,
-    /// Bytes mapped: written and not unmapped since, zeros and patterns too.
+    /// Mapped bytes: written and not unmapped since, including zeros and patterns.
     pub mapped_bytes: u64,
-    /// Of those, bytes that name stored data: neither zeros nor a pattern.
+    /// Those of them that refer to stored data: neither zeros nor a pattern.
     pub mapped_data_bytes: u64,
-    /// Stored bytes that ending it would free, if nothing else ends.
+    /// Stored bytes that eradicating only this one would free.
     pub unique_bytes: u64,
-    /// Its part of what is stored: all that is unique to it, and of what is shared a part as large
-    /// as that of everything else that names it. The shares of all volumes and snapshots add up to
-    /// what they name together.
+    /// Its share of what is stored: everything that is unique to it, and for shared data a part
+    /// equal to that of every other reference. The shares of all volumes and snapshots add up to
+    /// everything that they refer to.
     pub share_bytes: u64,
 }
 
-/// For whom everything is stored, at one moment.
+/// For whom everything is stored, at one point in time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpaceFigures {
-    /// When that was, in seconds since 1970.
+    /// That point in time, in seconds since 1970.
     pub as_of_s: u64,
-    /// Bytes that volumes were provisioned for, together, without snapshots.
+    /// The provisioned bytes of all volumes, without snapshots.
     pub provisioned_bytes: u64,
-    /// Bytes mapped in all volumes, together, without snapshots.
+    /// The mapped bytes of all volumes, without snapshots.
     pub mapped_bytes: u64,
-    /// Of those, bytes that name stored data: neither zeros nor a pattern.
+    /// Those of them that refer to stored data: neither zeros nor a pattern.
     pub mapped_data_bytes: u64,
-    /// Stored bytes that are unique to volumes, together.
+    /// Stored bytes that are unique to volumes.
     pub unique_bytes: u64,
-    /// Stored bytes that only snapshots name.
+    /// Stored bytes to which only snapshots refer.
     pub snapshots_bytes: u64,
-    /// Stored bytes that a volume names, and another volume or a snapshot.
+    /// Stored bytes to which a volume refers, and another volume or a snapshot.
     pub shared_bytes: u64,
-    /// Stored bytes of metadata: both copies, where it stands twice.
+    /// Stored bytes of metadata, counting both copies.
     pub metadata_bytes: u64,
-    /// Stored bytes of data that nothing names any more.
+    /// Stored bytes of unreferenced data.
     pub unnamed_bytes: u64,
-    /// All stored bytes that were live then: what the others add up to.
+    /// All stored bytes that were live then: the sum of the others.
     pub live_bytes: u64,
     volumes: HashMap<VolumeId, VolumeSpace, FastState>,
     lsn: u64,
 }
 
 impl SpaceFigures {
-    /// Those of a volume or a snapshot, if it was there then.
+    /// Returns the figures of a volume or a snapshot, if it existed then.
     pub fn volume(&self, id: VolumeId) -> Option<&VolumeSpace> {
         self.volumes.get(&id)
     }
 
-    /// Stored bytes of the system: metadata, and data that is about to be freed.
+    /// Returns the stored bytes of the system: metadata, and data that is about to be freed.
     pub fn system_bytes(&self) -> u64 {
         self.metadata_bytes + self.unnamed_bytes
     }
 
-    /// Stored bytes of data that volumes and snapshots name.
+    /// Returns the stored bytes of data to which volumes and snapshots refer.
     pub fn named_bytes(&self) -> u64 {
         self.unique_bytes + self.snapshots_bytes + self.shared_bytes
     }
 }
 
-/// How accounting stands.
+/// The state of accounting.
 #[derive(Clone, Debug, Default)]
 pub struct SpaceStatus {
-    /// What the last pass found; `None` before the first one has ended.
+    /// The figures of the last pass; `None` before the first one has ended.
     pub figures: Option<Arc<SpaceFigures>>,
     /// Whether they are still exact: nothing has changed since.
     pub current: bool,
-    /// Whether a pass is under way, or was asked for.
+    /// Whether a pass is running, or was requested.
     pub pending: bool,
 }
 
-/// How a pass has ended.
+/// The result of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpacePass {
     /// There are new figures.
     Complete,
-    /// It was stopped by who began it.
+    /// Its caller stopped it.
     Stopped,
-    /// It gave up: what it holds back is needed, as the pool is nearly full and hosts write.
+    /// It gave up: what it holds back is needed, because the pool is nearly full and hosts write.
     GaveWay,
 }
 
@@ -141,14 +140,14 @@ pub(crate) struct Accounting {
     figures: RwLock<Option<Arc<SpaceFigures>>>,
     /// One pass at a time.
     pass: Mutex<()>,
-    /// Whether one is under way, and whether one was asked for since it began.
+    /// Whether one is running, and whether one was requested since it began.
     running: AtomicBool,
     wanted: AtomicBool,
-    /// Whether it is to give way: a checkpoint finds no room beside what it holds back.
+    /// Whether it must give up: a checkpoint finds no room beside what it holds back.
     is_in_the_way: AtomicBool,
 }
 
-/// Says that a pass is under way, for as long as it is.
+/// Marks a pass as running, for as long as it is.
 struct Running<'a>(&'a Accounting);
 
 impl<'a> Running<'a> {
@@ -167,7 +166,7 @@ impl Drop for Running<'_> {
 }
 
 impl Limits {
-    /// For a pass that may take so much memory, and the image half of it.
+    /// The limits of a pass that may take so much memory; the image takes half of it.
     fn of_memory(memory_bytes: u64) -> Self {
         let each = (memory_bytes / 4 / REMEMBERED_BYTES) as usize;
         Self { nodes: each, chunks: each }
@@ -175,7 +174,7 @@ impl Limits {
 }
 
 impl Store {
-    /// How accounting stands.
+    /// Returns the state of accounting.
     pub fn space_status(&self) -> SpaceStatus {
         let figures = self.accounting.figures.read().clone();
         let current = figures.as_ref().is_some_and(|figures| {
@@ -189,25 +188,25 @@ impl Store {
         SpaceStatus { figures, current, pending }
     }
 
-    /// What the last pass found, as in [`Store::space_status`].
+    /// Returns the figures of the last pass, as in [`Store::space_status`].
     pub fn space_figures(&self) -> Option<Arc<SpaceFigures>> {
         self.accounting.figures.read().clone()
     }
 
-    /// Asks whoever does the passes for one that begins from now on.
+    /// Requests a pass that begins from now on.
     pub fn ask_for_space_figures(&self) {
         self.accounting.wanted.store(true, Ordering::Release);
     }
 
-    /// Whether a pass was asked for, and none has begun since.
+    /// Returns whether a pass was requested, and none has begun since.
     pub fn are_space_figures_asked_for(&self) -> bool {
         self.accounting.wanted.load(Ordering::Acquire)
     }
 
-    /// Makes new figures, as of this moment (`now_s`, in seconds since 1970): writes a checkpoint
-    /// if anything has changed, and walks all maps in it. Takes long in a large pool; for a
-    /// background thread. `proceed` is called for each map node, may sleep, and says whether to go
-    /// on.
+    /// Computes new figures, as of this point in time (`now_s`, in seconds since 1970): writes a
+    /// checkpoint if anything has changed, and walks all maps in it. Takes long in a large pool;
+    /// for a background thread. `proceed` is called for each map node, may sleep, and returns
+    /// whether to continue.
     ///
     /// # Errors
     /// Those of the store: what can't be read can't be counted.
@@ -253,8 +252,8 @@ impl Store {
         Ok(SpacePass::Complete)
     }
 
-    /// A checkpoint finds no room. Whether a pass is why, which reads an earlier one whose holes
-    /// are not to be filled: it gives way at its next node then.
+    /// Returns whether a checkpoint finds no room because of a pass that reads an earlier one,
+    /// whose holes must not be filled. The pass then gives up at its next node.
     pub(crate) fn is_pass_why(&self, checkpointer: &Checkpointer) -> bool {
         let is_why = checkpointer.is_earlier_image_read();
         if is_why {
@@ -263,7 +262,7 @@ impl Store {
         is_why
     }
 
-    /// Whether segments run short that a pass holds back.
+    /// Returns whether segments that a pass holds back run short.
     fn is_in_the_way(&self) -> bool {
         let wanted = self.world.medium.segments_wanted();
         let segments = &mut self.writer.lock().state.segments;

@@ -1,8 +1,8 @@
-//! Who names something, and how much there is of each.
+//! Owners of stored data, and how much each has.
 
 use format::PLACE_UNIT_BYTES;
 
-/// Who names something that is stored: volumes and snapshots, as far as it matters.
+/// The owner of something stored: the volumes and snapshots that refer to it, as far as it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     /// One of them, by its index.
@@ -14,7 +14,7 @@ pub(super) enum Owner {
 }
 
 impl Owner {
-    /// What is named by both.
+    /// Returns the owner of what both refer to.
     pub(super) fn join(self, other: Self) -> Self {
         if self == other {
             self
@@ -33,15 +33,15 @@ impl Owner {
 /// How much is stored for whom, in units of 64 bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// Of each volume and snapshot, by its index: what nothing else names.
+    /// For each volume and snapshot, by its index: what nothing else refers to.
     pub(super) unique_units: Vec<u64>,
-    /// Its part of all that it names.
+    /// Its share of everything that it refers to.
     pub(super) share_units: Vec<f64>,
-    /// What only snapshots name, one of them or several.
+    /// What only snapshots refer to, one or several.
     pub(super) snapshots_units: u64,
-    /// What a volume names and something else does.
+    /// What a volume refers to, and something else.
     pub(super) shared_units: u64,
-    /// What one volume names, and nothing else.
+    /// What one volume refers to, and nothing else.
     pub(super) volumes_units: u64,
 }
 
@@ -51,7 +51,7 @@ impl Tally {
         Self { unique_units, share_units, ..Self::default() }
     }
 
-    /// A chunk takes so much.
+    /// Adds a chunk.
     pub(super) fn add(&mut self, owner: Owner, units: u32) {
         let units = u64::from(units);
         if let Owner::One { index, .. } = owner {
@@ -64,7 +64,7 @@ impl Tally {
         } += units;
     }
 
-    /// What a further round has found.
+    /// Adds the result of a further round.
     pub(super) fn add_all(&mut self, round: &Self) {
         let unique = self.unique_units.iter_mut().zip(&round.unique_units);
         unique.for_each(|(sum, more)| *sum += more);
@@ -75,7 +75,7 @@ impl Tally {
         self.volumes_units += round.volumes_units;
     }
 
-    /// All that something names.
+    /// Returns everything that has a reference.
     pub(super) fn named_units(&self) -> u64 {
         self.volumes_units + self.snapshots_units + self.shared_units
     }

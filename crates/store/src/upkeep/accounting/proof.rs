@@ -1,9 +1,9 @@
-//! Proving the sums of space: the same figures, made in another way, with no bound on memory and no
-//! use of any reference count.
+//! Checking the sums of space: the same figures, computed in another way, with unbounded memory and
+//! without any reference count.
 //!
-//! All nodes are taken level by level, from the top: when a level's turn comes, all that names its
-//! nodes was seen, so each is looked into once. Aliases are younger than their originals: so they
-//! are taken from the youngest on.
+//! All nodes are processed level by level, from the top: before a level, all references to its
+//! nodes were seen, so each is examined once. Aliases are younger than their originals, so they are
+//! processed from the youngest on.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -22,8 +22,8 @@ use crate::world::{State, World};
 /// No bound for the other count either: in a large pool it would take many rounds.
 const LIMITS: Limits = Limits { nodes: usize::MAX, chunks: usize::MAX };
 
-/// What is wrong with the sums of space, a line each. The world does not change meanwhile, and is
-/// sound otherwise.
+/// Returns what is wrong with the sums of space, a line each. The world does not change meanwhile,
+/// and is consistent otherwise.
 pub(crate) fn findings(world: &World, state: &State) -> Result<Vec<String>, StoreError> {
     let owners = owners_of(world);
     let counted = match count(world, &owners, LIMITS, &mut || true) {
@@ -78,8 +78,8 @@ pub(crate) fn findings(world: &World, state: &State) -> Result<Vec<String>, Stor
     Ok(findings)
 }
 
-/// What is live of metadata, with second copies. That each segment counts what is in it, `check`
-/// has proven before.
+/// Returns the live metadata, with second copies. That each segment counts its content was checked
+/// before.
 fn metadata_units(state: &State) -> u64 {
     let rows = state.segments.rows().filter(|(_, row)| row.state == SegmentState::Metadata);
     rows.map(|(_, row)| u64::from(row.live_units) * (1 + u64::from(row.mirrored))).sum()
@@ -92,7 +92,7 @@ fn compare(findings: &mut Vec<String>, what: &str, [counted, proven]: [u64; 2]) 
     }
 }
 
-/// Who owns what.
+/// The owners of everything.
 struct Owners<K>(HashMap<K, Owner, FastState>);
 
 impl<K> Default for Owners<K> {
@@ -108,7 +108,7 @@ impl<K: Hash + Eq> Owners<K> {
     }
 }
 
-/// How much there is of each, and of what nobody owns.
+/// Returns how much each owner has, and how much nobody.
 fn tally(
     world: &World,
     owner_count: usize,

@@ -1,7 +1,7 @@
-//! Where the content of chunks stands, by the log and by the rows of the checkpoint.
+//! The locations of chunks, from the log and from the rows of the checkpoint.
 //!
-//! A place that a chunk was once at keeps its bytes until a checkpoint does without it. So all that
-//! are known are tried, and the fingerprint says which is right.
+//! A location where a chunk once was keeps its bytes until a checkpoint does not need it any more.
+//! So all known locations are tried, and the fingerprint decides which is right.
 
 use std::collections::HashMap;
 
@@ -18,12 +18,12 @@ use crate::chunks::groups::GroupReader;
 use crate::chunks::pages::FastState;
 use crate::world::World;
 
-/// The most bytes that are read ahead at once.
+/// The maximum bytes that are read ahead at once.
 const AHEAD_BYTES_MAX: u64 = 1 << 20;
-/// The longest way from an alias to what holds its content; there is one step in any sound pool.
+/// The longest path from an alias to the chunk with its content; in a sound pool there is one step.
 const ALIAS_STEPS_MAX: usize = 16;
 
-/// What the log says of a chunk.
+/// What the log says about a chunk.
 #[derive(Debug, Default)]
 struct Told {
     fingerprint: Option<Fingerprint>,
@@ -32,11 +32,11 @@ struct Told {
     originals: SmallVec<[ChunkId; 0]>,
 }
 
-/// What the log says of chunks.
+/// What the log says about chunks.
 #[derive(Debug, Default)]
 pub(super) struct Chunks(HashMap<ChunkId, Told, FastState>);
 
-/// All that is known of a chunk.
+/// Everything known about a chunk.
 #[derive(Debug, Default)]
 struct Known {
     fingerprint: Option<Fingerprint>,
@@ -45,7 +45,7 @@ struct Known {
 }
 
 impl Chunks {
-    /// Notes what an entry of a record says that is at these places.
+    /// Adds an entry of a record whose payload is at these locations.
     pub(super) fn apply(&mut self, entry: &Entry, places: RecordPlaces) {
         for brought in entry.brought() {
             let told = self.0.entry(brought.chunk).or_default();
@@ -57,7 +57,7 @@ impl Chunks {
         }
     }
 
-    /// Everything that is known of a chunk.
+    /// Returns everything known about a chunk.
     fn known(&self, world: &World, id: ChunkId) -> Known {
         let mut known = Known::default();
         if let Some(told) = self.0.get(&id) {
@@ -77,7 +77,7 @@ impl Chunks {
         known
     }
 
-    /// The content of some chunks.
+    /// Returns the content of some chunks.
     pub(super) fn read(
         &self,
         world: &World,
@@ -110,7 +110,7 @@ impl Chunks {
         let mut originals = known.originals.clone();
         let mut reason = LossReason::Data;
         for _ in 0..ALIAS_STEPS_MAX {
-            // Originals are older, so that this ends.
+            // Originals are older, so this terminates.
             let Some(original) = originals.pop().filter(|original| *original < id) else { break };
             let other = self.known(world, original);
             if let Some(frame) = stored(world, reader, &other, (original, fingerprint)) {
@@ -125,7 +125,7 @@ impl Chunks {
     }
 }
 
-/// The first of a chunk's places that holds what the fingerprint says.
+/// Returns the content from the first of a chunk's locations that matches the fingerprint.
 fn stored(
     world: &World,
     reader: &mut GroupReader,
@@ -133,7 +133,7 @@ fn stored(
     (chunk, fingerprint): (ChunkId, Fingerprint),
 ) -> Option<Frame> {
     known.places.iter().find_map(|(place, shape)| {
-        // An alias has no place.
+        // An alias has no location.
         if shape.codec == Codec::Alias {
             return None;
         }
@@ -144,8 +144,8 @@ fn stored(
     })
 }
 
-/// Reads what the first of some chunks and those behind it hold with one operation, as far as they
-/// stand together. How many chunks that are, one at least.
+/// Reads the content of the first of some chunks, and of those after it that are contiguous, with
+/// one operation. Returns how many chunks that are, at least one.
 fn read_ahead(world: &World, reader: &mut GroupReader, chunks: &[Known]) -> usize {
     let span = |known: &Known| {
         let (place, shape) = known.places.first().copied()?;

@@ -1,25 +1,25 @@
-//! What the log has changed in one volume, in runs of blocks that don't overlap.
+//! What the log has changed in one volume, as runs of blocks that don't overlap.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use format::{ChunkId, MapEntry};
 
-/// What a run of blocks is.
+/// The content of a run of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// All alike.
     Same(MapEntry),
     /// Consecutive chunks.
     Run(ChunkId),
-    /// What the map of a checkpoint has, from this block of it on.
+    /// The content of a checkpoint's map, from this block on.
     Map { map: usize, start: u64 },
-    /// Nobody can tell.
+    /// Unknown.
     Unknown,
 }
 
 impl Value {
-    /// What it is `blocks` further on.
+    /// Returns the content from `blocks` further on.
     pub(super) fn advanced(self, blocks: u64) -> Self {
         match self {
             Self::Run(first) => Self::Run(ChunkId(first.0 + blocks)),
@@ -57,7 +57,8 @@ impl Extents {
         runs.insert(start, (count, value));
     }
 
-    /// The runs in a range, cut to it; what is in none is `rest` from its own block on.
+    /// Returns the runs in a range, cut to it; what is in none has the content of `rest` at its own
+    /// block.
     pub(super) fn within(&self, start: u64, count: u64, rest: Value) -> Vec<Extent> {
         let end = start + count;
         let mut found = Vec::new();
@@ -84,13 +85,13 @@ impl Extents {
         found
     }
 
-    /// The first block behind all runs.
+    /// Returns the first block after all runs.
     pub(super) fn end(&self) -> u64 {
         self.0.last_key_value().map_or(0, |(start, (count, _))| start + count)
     }
 }
 
-/// Cuts the run that goes over `at` in two.
+/// Splits the run that contains `at`.
 fn split(runs: &mut BTreeMap<u64, (u64, Value)>, at: u64) {
     let Some((&start, &(count, value))) = runs.range(..at).next_back() else { return };
     if start + count > at {
@@ -103,7 +104,7 @@ fn split(runs: &mut BTreeMap<u64, (u64, Value)>, at: u64) {
 mod tests {
     use super::*;
 
-    /// Beside a model that has a value for each block.
+    /// Compares with a model that has a value for each block.
     #[test]
     fn runs_are_what_was_set_last() {
         let mut state = 7_u64;

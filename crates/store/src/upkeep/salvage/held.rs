@@ -1,4 +1,4 @@
-//! What each volume holds: the map that the checkpoint has of it, and what the log says on top.
+//! The content of each volume: its map in the checkpoint, and what the log says in addition.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -9,10 +9,10 @@ use format::{Entry, MapEntry, VolumeRow};
 use super::SalvageVolume;
 use super::extents::{Extent, Extents, Value};
 
-/// What a volume is below what the log says of it.
+/// The content of a volume below the changes in the log.
 #[derive(Clone, Copy, Debug)]
 enum Base {
-    /// The log has made it.
+    /// The log has created it.
     Empty,
     /// A map of the checkpoint.
     Map(usize),
@@ -32,7 +32,7 @@ impl Base {
 
 #[derive(Clone, Debug)]
 struct Held {
-    /// `None` where its row is lost, and the log does not tell.
+    /// `None` if its row is lost, and the log does not say.
     size_blocks: Option<u64>,
     base: Base,
     changes: Extents,
@@ -62,12 +62,12 @@ pub(super) struct Volumes {
     maps: Vec<VolumeRow>,
     /// Ids whose rows can't be read.
     lost: Vec<Range<u64>>,
-    /// Those that the log says have ended.
+    /// Those that the log has destroyed.
     ended: BTreeSet<VolumeId>,
 }
 
 impl Volumes {
-    /// A row of the checkpoint.
+    /// Adds a row of the checkpoint.
     pub(super) fn add(&mut self, id: VolumeId, row: VolumeRow) {
         let base = Base::Map(self.maps.len());
         self.maps.push(row);
@@ -76,7 +76,7 @@ impl Volumes {
         self.held.insert(id, Held { size_blocks, base, changes, snapshot: row.snapshot });
     }
 
-    /// Rows that can't be read.
+    /// Adds unreadable rows.
     pub(super) fn lose(&mut self, ids: Range<u64>) {
         if !ids.is_empty() {
             self.lost.push(ids);
@@ -111,18 +111,18 @@ impl Volumes {
         self.held.iter().map(told).collect()
     }
 
-    /// How many blocks a volume has; where nobody knows, `size_blocks` or as many as are known of.
+    /// Returns the number of blocks of a volume; if unknown, `size_blocks` or as many as are known.
     pub(super) fn size_blocks(&self, id: VolumeId, size_blocks: Option<u64>) -> u64 {
         let Some(held) = self.held.get(&id) else { return 0 };
         held.size_blocks.or(size_blocks).unwrap_or_else(|| held.changes.end())
     }
 
-    /// What some blocks of a volume are.
+    /// Returns the content of some blocks of a volume.
     pub(super) fn extents(&self, id: VolumeId, start: u64, count: u64) -> Vec<Extent> {
         self.held.get(&id).map_or_else(Vec::new, |held| held.within(start, count))
     }
 
-    /// A volume that is there, or whose row is lost.
+    /// Returns a volume that exists, or whose row is lost.
     fn get(&mut self, id: VolumeId) -> Option<&mut Held> {
         if !self.held.contains_key(&id) && self.is_lost(id) {
             self.held.insert(id, Held::lost());
@@ -130,8 +130,7 @@ impl Volumes {
         self.held.get_mut(&id)
     }
 
-    /// Applies what an entry of the log says of volumes, as [`crate::apply`] does, but that it
-    /// changes no map.
+    /// Applies a log entry for volumes, as [`crate::apply`] does, without changing any map.
     pub(super) fn apply(&mut self, entry: &Entry) {
         match entry {
             Entry::Map { volume, start, count, first } => {
@@ -192,7 +191,7 @@ impl Volumes {
         }
     }
 
-    /// What is behind the new end is a hole if the volume grows again.
+    /// What is beyond the new end is a hole if the volume grows again.
     fn resize(&mut self, id: VolumeId, size_blocks: u64) {
         let Some(held) = self.get(id) else { return };
         let shorter = held.size_blocks.is_none_or(|old| size_blocks < old);

@@ -1,4 +1,4 @@
-//! Following the log behind the checkpoint, as far as it can be read.
+//! Following the log after the checkpoint, as far as it can be read.
 
 use block::FrameMut;
 use format::log::LogPosition;
@@ -11,7 +11,7 @@ use crate::log::plausible::payload_is_intact;
 use crate::log::replay::{Found, may_not_fit, next_record};
 
 impl Salvage {
-    /// Follows the log, and says where it had to stop before its end.
+    /// Follows the log, and returns where it had to stop before its end.
     pub(super) fn follow_log(&mut self) -> Option<LogCut> {
         let mut position = self.superblock.log;
         let mut epoch = 0;
@@ -35,7 +35,7 @@ impl Salvage {
                     self.apply(record);
                 }
             }
-            // An earlier recovery may have ended here, and the log gone on in the next segment.
+            // An earlier recovery may have ended here, and the log continued in the next segment.
             match torn {
                 Some((_, torn_epoch)) => epoch = torn_epoch + 1,
                 None => return self.may_go_on(&end).then(|| self.cut_at(&end, None)),
@@ -48,8 +48,8 @@ impl Salvage {
         LogCut { lsn, segment, block, last_lsn, followed: self.followed }
     }
 
-    /// Whether the place of the next record can't be read from any device, so that there may be
-    /// one. Recovery refuses such a log ([`next_record`]).
+    /// Returns whether the location of the next record can't be read from any device, so that there
+    /// may be one. Recovery refuses such a log ([`next_record`]).
     fn may_go_on(&self, end: &LogPosition) -> bool {
         let medium = &self.world.medium;
         let is_in_segment = end.block < medium.geometry().rows();
@@ -59,13 +59,13 @@ impl Salvage {
         places.any(|(segment, row)| !self.can_be_read(Place::of_block(segment, row)))
     }
 
-    /// Whether any device, or any that others make up for, has this block.
+    /// Returns whether this block can be read from any device or reconstructed.
     fn can_be_read(&self, place: Place) -> bool {
         let disk = &self.world.medium.disk;
         (0..disk.copies()).any(|copy| disk.read_copy(place, copy, &mut [FrameMut::stale()]).is_ok())
     }
 
-    /// The records from a position on, and where the one behind them has to be.
+    /// Returns the records from a position on, and where the one after them must be.
     fn chain(&mut self, from: &LogPosition, mut epoch: u64) -> (Vec<Found>, LogPosition) {
         let mut reader = LogReader::new(&self.world.medium);
         let mut position = *from;
@@ -95,8 +95,8 @@ impl Salvage {
         }
     }
 
-    /// Whether the power failed while a record was written: all of it can be read, and some of it
-    /// is not what was written.
+    /// Returns whether a record is torn: all of it can be read, and some of it is not what was
+    /// written.
     fn is_torn(&self, record: &Found) -> bool {
         let medium = &self.world.medium;
         let RecordHeader { header_blocks, payload_blocks, .. } = record.header;
@@ -121,9 +121,9 @@ impl Salvage {
     }
 }
 
-/// Looks behind the log's end for records which say that one was flushed that is not there: in the
-/// rest of its segment, in all of the next one, and at the beginning of every other one. The LSN of
-/// the last record that is found, if one proves the damage.
+/// Searches after the log's end for records that prove that a missing one was flushed: in the rest
+/// of its segment, in all of the next one, and at the beginning of every other one. Returns the LSN
+/// of the last record found, if one proves the damage.
 fn last_flushed_behind(medium: &Medium, end: &LogPosition) -> Option<u64> {
     let mut search = Search { medium, reader: LogReader::new(medium), end, proven: false, last: 0 };
     let rows = medium.geometry().rows();
@@ -156,7 +156,7 @@ impl Search<'_> {
         let geometry = self.medium.geometry_of(segment);
         let mut row = rows.start;
         while row < rows.end {
-            // One of an earlier lap may stand where a write was lost, and reach over what follows.
+            // An older record may be where a write was lost, and extend over what follows.
             let found = self.record(segment, row).filter(|header| header.lsn > self.end.lsn);
             row += found.map_or(1, |header| geometry.rows_for(header.total_blocks()) as u32).max(1);
         }
@@ -171,7 +171,8 @@ impl Search<'_> {
         Some(header)
     }
 
-    /// Whether a record may begin with a segment: looks at one block, and reads nothing ahead.
+    /// Returns whether a record may begin at the start of a segment: reads one block, and nothing
+    /// ahead.
     fn is_record(&self, segment: u32) -> bool {
         let mut frames = [FrameMut::stale()];
         let at = Place::of_block(segment, 0);

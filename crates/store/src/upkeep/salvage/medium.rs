@@ -1,4 +1,4 @@
-//! A pool's devices, which are read as far as they can be, and never written.
+//! A pool's devices, which are read as far as possible, and never written.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use format::{FormatError, Geometry, Label, Place, Superblock};
 use segments::{BadLabel, Channel, DeviceStatus, Fence, RootError, Segments, Shared};
 use sys::Persist;
 
-/// What can't be read is zeros: no checksum and no fingerprint takes those for what was written.
+/// What can't be read is replaced by zeros: no checksum and no fingerprint matches those.
 pub(super) struct ReadOnly(pub(super) Shared);
 
 fn refuse() -> io::Error {
@@ -31,7 +31,7 @@ impl Segments for ReadOnly {
         if self.0.read(place, frames).is_ok() {
             return Ok(());
         }
-        // One bad block must not cost those beside it.
+        // One bad block must not lose its neighbors.
         for (at, frame) in (0..).zip(frames) {
             let place = place.plus_blocks(at);
             if self.0.read_patiently(place, std::slice::from_mut(frame)).is_err() {

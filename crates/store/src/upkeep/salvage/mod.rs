@@ -1,13 +1,13 @@
-//! Salvage: getting the content of volumes out of a pool, also of one that does not open.
+//! Salvage: getting the content of volumes out of a pool, even one that does not open.
 //!
-//! Recovery needs all that it names to be right, because the array goes on from there. Salvage only
-//! reads. It takes a superblock, the tables that this one names, and the log behind, and goes
-//! around what can't be read:
+//! Recovery needs everything that it refers to to be right, because the array continues from there.
+//! Salvage only reads. It takes a superblock, the tables that this one refers to, and the log after
+//! it, and works around what can't be read:
 //!
-//! * what the log says stays beside the maps of the checkpoint ([`held`]), which are not changed:
-//!   no reference is counted, so that nothing that is lost keeps anything else from being found,
-//! * a chunk is looked for at every place that it was ever said to be at ([`chunks`]), and is right
-//!   only if its fingerprint says so,
+//! * the content of the log is kept separate from the maps of the checkpoint ([`held`]), which are
+//!   not changed: no reference is counted, so lost data does not prevent finding the rest,
+//! * a chunk is searched at every location that it ever had ([`chunks`]), and accepted only if its
+//!   fingerprint matches,
 //! * what is below an unreadable page or node is reported as lost, block by block ([`read`]).
 //!
 //! Nothing is ever written: the devices are behind [`medium::ReadOnly`].
@@ -43,16 +43,16 @@ use chunks::Chunks;
 use held::Volumes;
 use medium::ReadOnly;
 
-/// What to salvage from.
+/// The options for salvage.
 #[derive(Clone, Copy, Debug)]
 pub struct SalvageOptions {
-    /// This copy of the superblock; else the newest that is right.
+    /// The copy of the superblock; otherwise the newest valid one.
     pub superblock: Option<usize>,
-    /// Where a record in the middle of the log can't be read: take what stands before it.
+    /// Whether to take what is before a record in the middle of the log that can't be read.
     pub cut_log: bool,
     /// Bytes of memory for metadata.
     pub memory_bytes: u64,
-    /// As the pool was made with.
+    /// The sizes with which the pool was created.
     pub tuning: Tuning,
 }
 
@@ -62,20 +62,20 @@ impl Default for SalvageOptions {
     }
 }
 
-/// A record of the log that can't be read, and was flushed, or may have been. What was answered
-/// from there on can't be followed.
+/// A record of the log that can't be read, and was or may have been flushed. What was acknowledged
+/// from there on can't be recovered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct LogCut {
     /// Its LSN.
     pub lsn: u64,
-    /// Where it has to be.
+    /// Its location.
     pub segment: u32,
     /// The row of the segment.
     pub block: u32,
-    /// The last record that was found after it: at least those from `lsn` to this one are lost.
-    /// `None` if none was found and the place can't be read: then the log may have ended there.
+    /// The last record found after it: at least those from `lsn` to this one are lost. `None` if
+    /// none was found and the location can't be read: then the log may have ended there.
     pub last_lsn: Option<u64>,
-    /// How many records behind the checkpoint stand before it, and were followed.
+    /// How many records after the checkpoint precede it, and were followed.
     pub followed: u64,
 }
 
@@ -109,10 +109,10 @@ impl fmt::Display for LogCut {
 /// Why nothing can be salvaged.
 #[derive(Debug, thiserror::Error)]
 pub enum SalvageError {
-    /// There is no superblock to begin with.
+    /// There is no superblock.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Nobody has said that the log may be cut ([`SalvageOptions::cut_log`]).
+    /// Cutting the log was not allowed ([`SalvageOptions::cut_log`]).
     #[error("{0}")]
     LogIsCut(LogCut),
 }
@@ -123,7 +123,7 @@ pub enum SalvageError {
 pub enum LossReason {
     /// The row of its volume can't be read.
     Volume,
-    /// A node of its volume's map, or the row of that, can't be read.
+    /// A node of its volume's map, or its row, can't be read.
     Map,
     /// The row of its chunk can't be read.
     ChunkRow,
@@ -132,7 +132,7 @@ pub enum LossReason {
 }
 
 impl LossReason {
-    /// What to call it.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Volume => "volume",
@@ -143,12 +143,12 @@ impl LossReason {
     }
 }
 
-/// A part of a volume, in the order of its blocks. What is not told is zeros.
+/// A part of a volume, in the order of its blocks. What is not reported is zeros.
 #[derive(Debug)]
 pub enum Salvaged<'a> {
-    /// Blocks in a row, from this one on.
+    /// Contiguous blocks, from this one on.
     Data(u64, &'a [Frame]),
-    /// Blocks that can't be had.
+    /// Blocks that can't be read.
     Lost(BlockRange, LossReason),
 }
 
@@ -157,26 +157,25 @@ pub enum Salvaged<'a> {
 pub struct SalvageVolume {
     /// Its id.
     pub id: VolumeId,
-    /// Its size; `None` where its row is lost and the log does not tell.
+    /// Its size; `None` if its row is lost and the log does not say.
     pub size_blocks: Option<u64>,
     /// Whether it is a snapshot.
     pub snapshot: bool,
 }
 
-/// The top of a map that nothing names any more, as the checkpoint has it: of a volume whose row is
-/// lost.
+/// The root of an unreferenced map of the checkpoint: of a volume whose row is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrphanMap {
     /// The node.
     pub node: u64,
-    /// How many blocks are mapped below it.
+    /// The number of mapped blocks below it.
     pub mapped_blocks: u64,
-    /// How many blocks it may have.
+    /// The number of blocks that it may have.
     pub span_blocks: u64,
     level: u8,
 }
 
-/// A pool that is looked at, and not changed.
+/// A pool that is read, and not changed.
 pub struct Salvage {
     world: World,
     superblock: Superblock,
@@ -186,15 +185,15 @@ pub struct Salvage {
     notes: Vec<String>,
     losses: Vec<String>,
     cut: Option<LogCut>,
-    /// The records that were followed.
+    /// The number of records that were followed.
     followed: u64,
 }
 
 impl Salvage {
-    /// Looks at the pool on these devices.
+    /// Opens the pool on these devices for salvage.
     ///
     /// # Errors
-    /// Where no superblock can be used, or the log is damaged and must not be cut.
+    /// If no superblock is usable, or the log is damaged and must not be cut.
     pub fn open(devices: impl Into<Shared>, options: SalvageOptions) -> Result<Self, SalvageError> {
         let devices = devices.into();
         let (mut notes, mut losses) = (Vec::new(), Vec::new());
@@ -227,7 +226,7 @@ impl Salvage {
         }
     }
 
-    /// Lets go of all that was read of maps and tables.
+    /// Drops everything that was read of maps and tables.
     #[cfg(test)]
     pub(crate) fn forget(&mut self) {
         let Medium { disk, tuning, .. } = &self.world.medium;
@@ -235,53 +234,54 @@ impl Salvage {
         self.world = world(medium, &self.superblock, 0);
     }
 
-    /// The pool's own name.
+    /// Returns the pool's id.
     pub fn pool_id(&self) -> [u8; 16] {
         self.superblock.pool_id
     }
 
-    /// The sequence of the superblock that was taken.
+    /// Returns the sequence number of the superblock that is used.
     pub fn sequence(&self) -> u64 {
         self.superblock.sequence
     }
 
-    /// How many records behind the checkpoint were followed.
+    /// Returns how many records after the checkpoint were followed.
     pub fn followed(&self) -> u64 {
         self.followed
     }
 
-    /// What was noticed on the way and has cost nothing that is known of, a line each.
+    /// Returns problems that have caused no known loss, a line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// What is lost besides blocks of volumes, and what the cut of the log has cost, a line each.
+    /// Returns what is lost apart from blocks of volumes, and by cutting the log, a line each.
     pub fn losses(&self) -> &[String] {
         &self.losses
     }
 
-    /// Where the log was cut.
+    /// Returns where the log was cut.
     pub fn cut(&self) -> Option<LogCut> {
         self.cut
     }
 
-    /// The key-value space, as far as it was read.
+    /// Returns the key-value space, as far as it was read.
     pub fn config(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.config.iter().map(|(key, value)| (&key[..], &value[..]))
     }
 
-    /// The volumes and snapshots that were found, in the order of their ids.
+    /// Returns the volumes and snapshots that were found, in the order of their ids.
     pub fn volumes(&self) -> Vec<SalvageVolume> {
         self.volumes.list()
     }
 
-    /// Ids whose rows can't be read: any of them may have been a volume, also those that
-    /// [`Salvage::volumes`] lists because the log names them.
+    /// Returns ids whose rows can't be read: any of them may have been a volume, including those
+    /// that [`Salvage::volumes`] lists because the log names them.
     pub fn lost_ids(&self) -> &[Range<u64>] {
         self.volumes.lost_ids()
     }
 
-    /// Whether the row of this volume can't be read, and nothing says that it has ended.
+    /// Returns whether the row of this volume can't be read, and nothing says that it was
+    /// destroyed.
     pub fn is_lost(&self, id: VolumeId) -> bool {
         self.volumes.is_lost(id)
     }
@@ -291,7 +291,7 @@ fn world(medium: Medium, superblock: &Superblock, memory_bytes: u64) -> World {
     World::new(medium, Budgets::of_metadata(memory_bytes), TableName::roots(superblock))
 }
 
-/// The superblock to salvage from.
+/// Returns the superblock to use.
 fn choose(
     copies: Vec<Result<Superblock, FormatError>>,
     asked: Option<usize>,

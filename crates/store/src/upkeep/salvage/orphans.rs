@@ -1,16 +1,16 @@
-//! Maps that nothing names any more, because the rows of their volumes are lost.
+//! Unreferenced maps, because the rows of their volumes are lost.
 
 use format::{MapEntry, NodeId, NodeRow};
 
 use super::tables::{Row, rows};
 use super::{OrphanMap, Salvage};
 
-/// The most nodes of a pool that are looked through: a bit each.
+/// The maximum number of nodes of a pool that are examined: a bit each.
 const NODES_MAX: u64 = 1 << 34;
 
 impl Salvage {
-    /// The maps that no volume, no node and nothing else that can be read names; empty if the rows
-    /// of all volumes can be read. They are as the checkpoint has them: changes in the log to a
+    /// Returns the maps to which no volume, no node and nothing else readable refers; empty if the
+    /// rows of all volumes can be read. They are those of the checkpoint: changes in the log of a
     /// volume whose row is lost are listed with that volume.
     pub fn orphans(&self) -> Vec<OrphanMap> {
         let end = self.superblock.next_node.0;
@@ -35,7 +35,7 @@ impl Salvage {
         });
         let mut orphans = Vec::new();
         self.each_node(&mut |id, row| {
-            // What nothing refers to is about to be freed.
+            // What has no reference count is about to be freed.
             let is_named = named[id as usize / 64] >> (id % 64) & 1 == 1;
             if !is_named && row.reference_count > 0 && row.mapped_blocks > 0 {
                 let span_blocks = self.world.span_blocks(row.level);

@@ -1,4 +1,4 @@
-//! Reading volumes out, from front to back.
+//! Reading volumes sequentially.
 
 use std::io;
 
@@ -14,12 +14,12 @@ use crate::world::World;
 /// How many blocks are delivered at once.
 const BATCH_BLOCKS: usize = 256;
 
-/// Takes the parts of a volume.
+/// Receives the parts of a volume.
 pub type SalvageSink<'a> = dyn FnMut(Salvaged<'_>) -> io::Result<()> + 'a;
 
 impl Salvage {
-    /// Reads a volume, and tells its parts in order. `size_blocks` counts where its row is lost
-    /// and the log does not tell how large it is.
+    /// Reads a volume, and delivers its parts in order. `size_blocks` counts if its row is lost and
+    /// the log does not say how large it is.
     ///
     /// # Errors
     /// Those of `sink`.
@@ -47,7 +47,7 @@ impl Salvage {
         out.finish()
     }
 
-    /// Reads what is below a node that nothing names, as [`Salvage::read`] does.
+    /// Reads what is below an unreferenced node, as [`Salvage::read`] does.
     ///
     /// # Errors
     /// Those of `sink`.
@@ -63,14 +63,14 @@ impl Salvage {
     }
 }
 
-/// What a walk comes upon.
+/// What a walk finds.
 #[derive(Clone, Copy)]
 enum Seen {
     Entry(MapEntry),
     Lost,
 }
 
-/// A walk over a map of the checkpoint that goes around what can't be read.
+/// A walk over a map of the checkpoint that skips what can't be read.
 struct Walk<'a> {
     world: &'a World,
     range: BlockRange,
@@ -103,7 +103,7 @@ impl Walk<'_> {
     }
 }
 
-/// What is delivered, gathered into few pieces.
+/// Collects what is delivered into few pieces.
 struct Out<'a, 'b> {
     salvage: &'a Salvage,
     sink: &'a mut SalvageSink<'b>,
@@ -133,14 +133,14 @@ impl<'a, 'b> Out<'a, 'b> {
         }
     }
 
-    /// Blocks that a map of the checkpoint has, from block `from` of it on.
+    /// Delivers blocks of a checkpoint's map, from block `from` on.
     fn map(&mut self, start: u64, count: u64, map: usize, from: u64) -> io::Result<()> {
         let salvage = self.salvage;
         let Some(&VolumeRow { root, level, size_blocks, .. }) = salvage.volumes.maps().get(map)
         else {
             return self.lose(start, count, LossReason::Volume);
         };
-        // It may have grown since: what it got is holes.
+        // The volume may have grown since: the new part is holes.
         let end = (from + count).min(size_blocks);
         if from >= end {
             return Ok(());
@@ -193,7 +193,7 @@ impl<'a, 'b> Out<'a, 'b> {
         Ok(())
     }
 
-    /// Reads the chunks that were gathered, and tells what came of each.
+    /// Reads the collected chunks, and delivers the result for each.
     fn read_batch(&mut self) -> io::Result<()> {
         let ids = std::mem::take(&mut self.ids);
         if ids.is_empty() {

@@ -1,4 +1,4 @@
-//! The tables and streams of a checkpoint, read past what is damaged.
+//! The tables and streams of a checkpoint, read past damage.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use format::{LeafRow, Superblock, VolumeRow};
 use super::held::Volumes;
 use crate::chunks::medium::{Copied, Medium};
 
-/// A row in use, or a range of rows that can't be read.
+/// A used row, or a range of rows that can't be read.
 pub(super) enum Row<'a> {
     Found(u64, &'a [u8]),
     Lost(Range<u64>),
@@ -52,7 +52,7 @@ fn below(
     }
 }
 
-/// The volumes of a checkpoint.
+/// Reads the volumes of a checkpoint.
 pub(super) fn volumes(
     medium: &Medium,
     superblock: &Superblock,
@@ -77,7 +77,7 @@ pub(super) fn volumes(
     volumes
 }
 
-/// The key-value space of a checkpoint.
+/// Reads the key-value space of a checkpoint.
 pub(super) fn config(
     medium: &Medium,
     superblock: &Superblock,
@@ -105,7 +105,7 @@ pub(super) fn config(
     config
 }
 
-/// Adds the pairs of a stream or a leaf, as far as it can be read; whether all of it can.
+/// Adds the pairs of a stream or a leaf, as far as it can be read; returns whether all of it can.
 fn stream(medium: &Medium, first: StreamRef, config: &mut BTreeMap<Vec<u8>, Vec<u8>>) -> bool {
     let (mut bytes, mut next) = (Vec::new(), first);
     while next.length_bytes > 0 {
@@ -113,7 +113,7 @@ fn stream(medium: &Medium, first: StreamRef, config: &mut BTreeMap<Vec<u8>, Vec<
         bytes.extend(part);
         next = behind;
     }
-    // The last one may be cut.
+    // The last pair may be incomplete.
     for (key, value) in decode_pairs(&bytes).filter_map(Result::ok) {
         config.insert(key.to_vec(), value.to_vec());
     }

@@ -1,8 +1,8 @@
-//! Chunks that take their content from a damaged one: what names them can't be read either.
+//! Aliases of damaged chunks: what refers to them can't be read either.
 //!
-//! The rows are looked at once, in the order of their ids. Originals are older than their aliases,
-//! so that what keeps an original from being read is known when its aliases are come to, also where
-//! it is an alias itself.
+//! The rows are examined once, in the order of their ids. Originals are older than their aliases,
+//! so the damage of an original is known before its aliases are reached, even if it is an alias
+//! itself.
 
 use std::collections::HashMap;
 
@@ -14,22 +14,22 @@ use super::pages::StoredTree;
 use super::{Step, What};
 use crate::chunks::pages::FastState;
 
-/// Aliases of damaged chunks that are remembered: 1.5 MiB. What names others is counted only, as
-/// one range each.
+/// The maximum number of remembered aliases of damaged chunks: 1.5 MiB. References to others are
+/// only counted, as one range each.
 const ALIASES_MAX: usize = 65_536;
 
-/// The aliases of what is damaged, as far as the rows were looked at.
+/// The aliases of what is damaged, as far as the rows were examined.
 #[derive(Default)]
 pub(super) struct Aliases {
     damaged: HashMap<ChunkId, What, FastState>,
-    /// The next page of rows; none when all were looked at.
+    /// The next page of rows; none when all were examined.
     next: Option<u64>,
-    /// Pages that need not be on the device yet, in order.
+    /// Pages that may not be on the device yet, in order.
     changed: Vec<u64>,
 }
 
 impl Aliases {
-    /// What keeps an alias from being read.
+    /// Returns the damage because of which an alias can't be read.
     pub(super) fn damage_of(&self, id: ChunkId) -> Option<What> {
         self.damaged.get(&id).copied()
     }
@@ -41,7 +41,7 @@ impl Step<'_> {
         Aliases { damaged: HashMap::default(), next: Some(0), changed }
     }
 
-    /// Goes on with the rows, until they are through or the budget is used.
+    /// Examines further rows, until the end or until the budget is used.
     pub(super) fn aliases(&mut self, aliases: &mut Aliases) {
         let store = self.store;
         let mut tree = StoredTree::new(0, self.checkpointer.superblock().chunks);
@@ -59,7 +59,7 @@ impl Step<'_> {
                     return;
                 }
             };
-            // What is in memory is newer. What has changed and is not there was written since.
+            // What is in memory is newer. Changed pages that are not there were written since.
             let page = store.world.chunks.in_memory((0, number));
             let page = page.or_else(|| stored.filter(|(at, _)| *at == number)?.1);
             if let Some(page) = page {

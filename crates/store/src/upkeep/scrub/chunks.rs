@@ -1,4 +1,4 @@
-//! Scrubbing chunks: each in all copies that there are.
+//! Scrubbing chunks: each in all of its copies.
 
 use format::{ChunkId, ChunkRow};
 
@@ -10,14 +10,14 @@ use crate::chunks::groups::{GroupReader, Image};
 use crate::chunks::verify::{Stored, find_wrong_copies, read_chunk, read_chunks};
 
 impl Step<'_> {
-    /// Reads the chunks of some row pages, and says which page is the next.
+    /// Reads the chunks of some row pages; returns the next page.
     pub(super) fn chunks(&mut self, mut from: u64) -> Option<u64> {
         let store = self.store;
         let mut tree = StoredTree::new(0, self.checkpointer.superblock().chunks);
         while !self.is_spent() {
             let (number, page) = tree.page(self, from)?;
             let key = (0, number);
-            // What is in memory is newer: that is what readers go by.
+            // What is in memory is newer, and used by readers.
             let page = store.world.chunks.in_memory(key).or(page);
             if let Some(page) = page {
                 self.chunk_rows(number, &page[..]);
@@ -61,11 +61,11 @@ impl Step<'_> {
         }
     }
 
-    /// A chunk that was not what it should be: is it so still, and is it still there?
+    /// Checks a chunk that was not right again: is it still wrong, and is it still there?
     fn suspect(&mut self, id: ChunkId, row: &ChunkRow) {
         let world = &self.store.world;
         let Ok(now) = world.chunk(id) else { return };
-        // First the place, then whether its bytes are under way: the other way round than readers.
+        // First the location, then whether its bytes are in flight: the reverse order of readers.
         if now.place != row.place || world.unplaced.contains(id) {
             return;
         }

@@ -1,4 +1,4 @@
-//! What scrubbing has found, and what became of it.
+//! What scrubbing has found, and what was done about it.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use format::{ChunkId, NodeId};
 
 use crate::chunks::table_name::TableName;
 
-/// Findings beyond this are counted only.
+/// Findings beyond this number are only counted.
 const FINDINGS_MAX: usize = 4096;
-/// Ranges of volumes beyond this, of all findings together, are counted only.
+/// Ranges of volumes beyond this number, of all findings together, are only counted.
 const RANGES_MAX: usize = 16_384;
 
-/// Durable bytes that are not what was written.
+/// The damaged object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
@@ -21,14 +21,14 @@ pub enum What {
     Superblock(u8),
     /// A copy of the device's label: 0 or 1.
     Label(u8),
-    /// A stream: 0 the key-value space where it is not in leaves, 1 what waits to be freed, 2 the
-    /// segment table where it is not in pages.
+    /// A stream: 0 the key-value space if it is not in leaves, 1 pending nodes, 2 the segment table
+    /// if it is not in pages.
     Stream(u8),
     /// A page of a table.
     Page {
-        /// Of which.
+        /// The table.
         table: TableName,
-        /// 0: rows; else a directory, so many levels above them.
+        /// 0: rows; otherwise a directory, so many levels above them.
         level: u8,
         /// Its number among the pages of its level.
         number: u64,
@@ -41,7 +41,7 @@ pub enum What {
     Node(u64),
     /// The content of a block, by its chunk's id.
     Chunk(u64),
-    /// What an opening has found damaged and the log had to change: its blocks were given up then.
+    /// What was found damaged at an opening and the log had to change: its blocks are lost.
     Lost,
 }
 
@@ -49,11 +49,12 @@ pub enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Repair {
-    /// Nothing can be: what it held is nowhere else. Overwriting or unmapping the blocks ends it.
+    /// Nothing is possible: its content is nowhere else. Overwriting or unmapping the blocks ends
+    /// it.
     Impossible,
-    /// It is written anew with the next checkpoint.
+    /// The next checkpoint rewrites it.
     Underway,
-    /// It was written anew, somewhere else.
+    /// It was rewritten at another location.
     Done,
 }
 
@@ -66,37 +67,37 @@ pub struct DamagedRange {
     pub range: SectorRange,
 }
 
-/// Something that is not what was written.
+/// A damaged object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// What it is.
     pub what: What,
-    /// Where it was, in bytes from the start of the pool.
+    /// Its location, in bytes from the start of the pool.
     pub offset_bytes: u64,
-    /// When it was found first, in seconds since 1970, as the caller's clock told.
+    /// When it was first found, in seconds since 1970, by the caller's clock.
     pub found_s: u64,
     /// What was done.
     pub repair: Repair,
     /// The blocks that can't be read because of it, in order.
     pub ranges: Vec<DamagedRange>,
-    /// How many ranges there are besides: a list of millions serves nobody.
+    /// The number of further ranges, because a list of millions is useless.
     pub ranges_more: u64,
     /// The last pass that saw it.
     pub(super) pass: u64,
 }
 
-/// All that is damaged, as the last passes found it.
+/// All damage, as the last passes found it.
 #[derive(Clone, Debug, Default)]
 pub struct DamageList {
-    /// What was found.
+    /// The findings.
     pub findings: Vec<Finding>,
-    /// How many findings there are besides.
+    /// The number of further findings.
     pub findings_more: u64,
-    /// Parts of dropped maps that can't be freed, because what they name can't be read.
+    /// Parts of dropped maps that can't be freed, because what they refer to can't be read.
     pub stuck_nodes: u64,
 }
 
-/// The findings of this pass, and those of the last that it did not come to yet.
+/// The findings of this pass, and those of the last that it did not reach yet.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     by_what: BTreeMap<What, Finding>,
@@ -105,7 +106,7 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Something is damaged; whether that is news.
+    /// Adds damage; returns whether it is new.
     pub(crate) fn add(&mut self, found: Finding) -> bool {
         if let Some(known) = self.by_what.get_mut(&found.what) {
             let known_since = known.found_s;
@@ -130,26 +131,26 @@ impl Findings {
         self.by_what.get(&what)
     }
 
-    /// One was written anew.
+    /// Records that something was rewritten.
     pub(crate) fn repaired(&mut self, what: What) {
         if let Some(finding) = self.by_what.get_mut(&what) {
             finding.repair = Repair::Done;
         }
     }
 
-    /// A checkpoint has written what was under way; how much that is.
+    /// Records that a checkpoint has written what was being repaired; returns how much that is.
     pub(crate) fn written(&mut self) -> u64 {
         let under_way = |finding: &&mut Finding| finding.repair == Repair::Underway;
         let written = self.by_what.values_mut().filter(under_way);
         written.map(|finding| finding.repair = Repair::Done).count() as u64
     }
 
-    /// A new pass begins to count what is not listed.
+    /// Restarts the counts of what is not listed for a new pass.
     pub(crate) fn begin(&mut self) {
         self.more = 0;
     }
 
-    /// The names are told anew.
+    /// Removes all ranges of volumes, to be reported again.
     pub(crate) fn forget_names(&mut self) {
         for finding in self.by_what.values_mut() {
             finding.ranges.clear();
@@ -158,7 +159,7 @@ impl Findings {
         self.range_count = 0;
     }
 
-    /// Blocks of a volume can't be read because of a finding.
+    /// Adds blocks of a volume that can't be read because of a finding.
     pub(crate) fn name(&mut self, what: What, damaged: DamagedRange) {
         let Some(finding) = self.by_what.get_mut(&what) else { return };
         if let Some(last) = finding.ranges.last_mut()
@@ -174,29 +175,29 @@ impl Findings {
         }
     }
 
-    /// Blocks can't be read because of a finding, and are not looked for.
+    /// Records that further blocks, which are not searched, can't be read because of a finding.
     pub(crate) fn name_no_more(&mut self, what: What) {
         if let Some(finding) = self.by_what.get_mut(&what) {
             finding.ranges_more += 1;
         }
     }
 
-    /// A pass is over: what it has not seen any more is gone.
+    /// Ends a pass: removes what it has not seen any more.
     pub(crate) fn end(&mut self, pass: u64) {
         self.by_what.retain(|_, finding| finding.pass == pass);
     }
 
-    /// What keeps a chunk from being read, if it was found.
+    /// Returns the damage because of which a chunk can't be read, if it was found.
     pub(crate) fn of_chunk(&self, id: ChunkId) -> Option<What> {
         self.lasting(What::Chunk(id.0)).or_else(|| self.page_above(TableName::Chunks, id.0))
     }
 
-    /// What keeps a node from being read, if it was found.
+    /// Returns the damage because of which a node can't be read, if it was found.
     pub(crate) fn of_node(&self, id: NodeId) -> Option<What> {
         self.lasting(What::Node(id.0)).or_else(|| self.page_above(TableName::Nodes, id.0))
     }
 
-    /// Whether something is damaged that blocks of volumes may depend on.
+    /// Returns whether there is damage on which blocks of volumes may depend.
     pub(crate) fn concern_volumes(&self) -> bool {
         self.by_what.values().any(|finding| {
             finding.repair != Repair::Done
@@ -211,7 +212,8 @@ impl Findings {
         })
     }
 
-    /// What is listed, what is not, and what of it was not repaired.
+    /// Returns how many findings are listed, how many are not, and how many of them were not
+    /// repaired.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let lasting = self.by_what.values().filter(|finding| finding.repair != Repair::Done);
         (self.by_what.len() as u64 + self.more, lasting.count() as u64 + self.more)

@@ -8,15 +8,15 @@ use crate::log::mend::mend_header;
 use crate::log::replay::next_of_log;
 
 impl Step<'_> {
-    /// Reads some records from `at` on, or from where recovery would begin, and says which is the
-    /// next. What they say was applied: a checkpoint makes them needless.
+    /// Reads some records from `at` on, or from where recovery would begin; returns the next one.
+    /// Their entries were applied: a checkpoint makes the records unnecessary.
     pub(super) fn log(&mut self, at: Option<LogPosition>) -> Option<LogPosition> {
         let begin = self.checkpointer.superblock().log;
-        // Behind a checkpoint recovery begins later than before it.
+        // After a checkpoint recovery begins later than before it.
         let mut at = at.filter(|at| at.lsn >= begin.lsn).unwrap_or(begin);
         let end = {
             let writer = self.store.writer.lock();
-            // What no flush has covered may be gone after one that has failed: it is written again.
+            // What no flush has covered may be lost by one that fails: it is written again.
             writer.log.position().lsn.min(writer.log.flushed_lsn() + 1)
         };
         let mut reader = LogReader::new(&self.store.world.medium);
@@ -26,11 +26,11 @@ impl Step<'_> {
             }
             let found = next_of_log(&mut reader, &at).ok().flatten();
             let Some((found, is_intact)) = found else {
-                // Nothing names the records behind one that is gone.
+                // Nothing refers to the records after a missing one.
                 self.find_record(&at, Repair::Underway);
                 break;
             };
-            // What it has brought, and is live, comes with the chunks.
+            // Its live data is scrubbed with the chunks.
             if mend_header(&self.store.world.medium, &found) > 0 {
                 self.find_record(&found.at, Repair::Done);
             }

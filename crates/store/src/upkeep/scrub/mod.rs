@@ -1,22 +1,23 @@
-//! Scrubbing: a pass over every durable byte that is live, some at a time.
+//! Scrubbing: a pass over every durable byte that is live, a part at a time.
 //!
 //! | phase | what is read | redundancy |
 //! |---|---|---|
 //! | superblocks, labels | both copies | each other |
-//! | streams | what waits to be freed; segment table, key-value space: both copies | memory |
+//! | streams | pending nodes; segment table, key-value space: both copies | memory |
 //! | pages | both copies of each page of the tables, of nodes and leaves | each other, memory |
-//! | log | the records that recovery would read, and their payload | what they did was applied |
-//! | rewrite | nothing: a checkpoint, if one of the above was damaged and can be written anew | |
-//! | chunks | every block that a row names, in all copies | other devices; the cache, if there |
-//! | parity | in stripes: all columns of each record | data that is as its record says |
-//! | names | chunk rows and maps, if something is damaged for good: which blocks of volumes | |
+//! | log | the records that recovery would read, and their payload | their effect was applied |
+//! | rewrite | nothing: a checkpoint, if damage was found that can be rewritten | |
+//! | chunks | every block of a row, in all copies | other devices; the cache, if there |
+//! | parity | in stripes: all columns of each record | data that matches its record |
+//! | names | chunk rows and maps, if there is permanent damage: which blocks of volumes | |
 //!
-//! Everything is read from the device, also what is in memory. A step holds the checkpointer: no
-//! checkpoint is under way meanwhile, so nothing that was stored moves and no segment is freed. If
-//! one is, the step does nothing. The writer goes on: it changes memory and the log's end only.
+//! Everything is read from the device, even if it is in memory. A step holds the checkpointer: no
+//! checkpoint is in progress meanwhile, so nothing stored moves and no segment is freed. If one is
+//! in progress, the step does nothing. The writer continues: it changes only memory and the end of
+//! the log.
 //!
-//! A pass sees what was stored when it began, and what was moved or written since was read or made
-//! then. Where it stands does not outlive a restart.
+//! A pass sees what was stored when it began, and what was moved or written since was read or
+//! created then. Its progress does not survive a restart.
 
 mod aliases;
 mod chunks;
@@ -47,7 +48,7 @@ use repair::Rescued;
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScrubStep {
-    /// No pass is under way.
+    /// No pass is running.
     Idle,
     /// A checkpoint is being written: try again.
     Busy,
@@ -56,16 +57,16 @@ pub enum ScrubStep {
         /// Blocks of 4 KiB.
         blocks: u64,
     },
-    /// The pass is over.
+    /// The pass is complete.
     Complete,
 }
 
-/// How scrubbing stands.
+/// The state of scrubbing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScrubStatus {
-    /// Whether a pass is under way.
+    /// Whether a pass is running.
     pub running: bool,
-    /// The number of the pass, since the store was opened; 0 before the first.
+    /// The number of the pass since the store was opened; 0 before the first.
     pub pass: u64,
     /// When it began, in seconds since 1970.
     pub started_s: u64,
@@ -73,28 +74,28 @@ pub struct ScrubStatus {
     pub completed_s: u64,
     /// Blocks of 4 KiB that the pass has read.
     pub blocks_done: u64,
-    /// How many it will read, about.
+    /// About how many it will read.
     pub blocks_total: u64,
-    /// Blocks that all passes have read since the store was opened.
+    /// Blocks read by all passes since the store was opened.
     pub blocks_scrubbed: u64,
     /// How often damage was found since the store was opened.
     pub findings: u64,
     /// How often it was repaired since the store was opened.
     pub repairs: u64,
-    /// What is listed now.
+    /// The number of listed findings.
     pub listed: u64,
-    /// What of that is damaged still.
+    /// How many of them are not repaired.
     pub damaged: u64,
 }
 
 enum Phase {
     Superblocks,
     Streams,
-    /// Rows from this page on of this table, and nodes.
+    /// Rows of this table from this page on, and nodes.
     Pages(usize, u64),
     Log(Option<format::LogPosition>),
     Rewrite,
-    /// Chunks whose rows are in this page and behind.
+    /// Chunks whose rows are in this page or later ones.
     Chunks(u64),
     /// Records from this row of this segment on.
     Parity(u32, u32),
@@ -104,12 +105,12 @@ enum Phase {
 struct Pass {
     phase: Phase,
     now_s: u64,
-    /// Something is to be written anew by a checkpoint.
+    /// Whether a checkpoint must rewrite something.
     rewrite: bool,
     rescued: Vec<Rescued>,
 }
 
-/// Where scrubbing stands, and what it found.
+/// The state of scrubbing, and its findings.
 #[derive(Default)]
 pub(crate) struct Scrub {
     pass: Option<Pass>,
@@ -118,8 +119,8 @@ pub(crate) struct Scrub {
 }
 
 impl Scrub {
-    /// What opening the pool has found already: pages of the volume table that can't be read, and
-    /// whether the log had to change what can't be.
+    /// Creates it with what opening the pool has found: unreadable pages of the volume table, and
+    /// whether the log had to change something unreadable.
     pub(crate) fn of_opening(world: &World, losses: u64) -> Self {
         let mut scrub = Self::default();
         for ((level, number), _) in &*world.lost_volumes.read() {
@@ -139,7 +140,7 @@ impl Scrub {
         self.note(what, offset_bytes, Repair::Impossible);
     }
 
-    /// Something was found by who was no pass.
+    /// Adds damage that was not found by a pass.
     fn note(&mut self, what: What, offset_bytes: u64, repair: Repair) {
         self.status.findings += 1;
         let (ranges, ranges_more) = (Vec::new(), 0);
@@ -156,7 +157,8 @@ fn offset_bytes_of(world: &World, place: Place) -> u64 {
 }
 
 impl Store {
-    /// Begins a pass; `false` if one is under way. `now_s` is the time, in seconds since 1970.
+    /// Begins a pass; returns `false` if one is running. `now_s` is the time, in seconds since
+    /// 1970.
     pub fn scrub_start(&self, now_s: u64) -> bool {
         let live_bytes = {
             let writer = self.writer.lock();
@@ -179,12 +181,12 @@ impl Store {
         true
     }
 
-    /// Ends the pass that is under way, if one is. What it has found stays listed.
+    /// Stops the running pass, if there is one. Its findings stay listed.
     pub fn scrub_stop(&self) -> bool {
         self.scrub.lock().pass.take().is_some()
     }
 
-    /// How scrubbing stands.
+    /// Returns the state of scrubbing.
     pub fn scrub_status(&self) -> ScrubStatus {
         let scrub = self.scrub.lock();
         let (listed, damaged) = scrub.findings.counts();
@@ -192,19 +194,19 @@ impl Store {
         ScrubStatus { running, listed, damaged, ..scrub.status }
     }
 
-    /// What is damaged, or was and is repaired, as the last pass found it and this one until now.
+    /// Returns damage, repaired or not, as found by the last pass and by this one so far.
     pub fn damage(&self) -> DamageList {
         let stuck_nodes = self.writer.lock().state.stuck.len() as u64;
         let (findings, findings_more) = self.scrub.lock().findings.list();
         DamageList { findings, findings_more, stuck_nodes }
     }
 
-    /// Goes on with the pass that is under way: about `budget_blocks` blocks of 4 KiB. Waits for
-    /// the device; for a background thread. `now_s` is the time, in seconds since 1970.
+    /// Continues the running pass: about `budget_blocks` blocks of 4 KiB. Waits for the device; for
+    /// a background thread. `now_s` is the time, in seconds since 1970.
     ///
     /// # Errors
-    /// [`StoreError::Volume`] where the store has failed: what it meant to write is not what the
-    /// device holds. A pass that was under way stays so.
+    /// [`StoreError::Volume`] if the store has failed: what it intended to write differs from the
+    /// content of the device. A running pass stays so.
     pub fn scrub_step(&self, budget_blocks: u64, now_s: u64) -> Result<ScrubStep, StoreError> {
         let Some(checkpointer) = self.checkpointing.try_lock() else { return Ok(ScrubStep::Busy) };
         let mut scrub = self.scrub.lock();
@@ -248,12 +250,12 @@ impl Store {
         Ok(if complete { ScrubStep::Complete } else { ScrubStep::More { blocks } })
     }
 
-    /// Segments of metadata that stands once.
+    /// Returns the segments of metadata with one copy.
     fn segments_of_one_copy(&self) -> BTreeSet<u32> {
         self.writer.lock().state.segments.tally().of_one_copy.clone()
     }
 
-    /// What was read from its second copy was written anew from there.
+    /// Records that what was read from its second copy was rewritten.
     pub(crate) fn note_repaired(&self, found: &[(What, Place)]) {
         let scrub = &mut *self.scrub.lock();
         for (what, place) in found {
@@ -263,7 +265,7 @@ impl Store {
         }
     }
 
-    /// What could not be freed may be readable again.
+    /// Retries to free what could not be read.
     fn retry_stuck(&self) {
         let state = &mut self.writer.lock().state;
         let stuck = std::mem::take(&mut state.stuck);
@@ -279,12 +281,12 @@ struct Step<'a> {
     pass: Pass,
     budget_blocks: u64,
     before: u64,
-    /// Segments of metadata that stands once, in a pool that was upgraded.
+    /// Segments of metadata with one copy, in an upgraded pool.
     of_one_copy: BTreeSet<u32>,
 }
 
 impl Step<'_> {
-    /// Goes on until the budget is used. `true`: the pass is over.
+    /// Works until the budget is used. Returns `true` if the pass is complete.
     fn run(&mut self) -> Result<bool, StoreError> {
         while !self.is_spent() {
             let phase = std::mem::replace(&mut self.pass.phase, Phase::Superblocks);
@@ -318,7 +320,7 @@ impl Step<'_> {
                     Some((segment, row)) => Phase::Parity(segment, row),
                     None => Phase::Names(Box::default()),
                 },
-                // What is in memory is written anew in between, and need not be named.
+                // What is in memory is rewritten first, and need not be reported.
                 Phase::Names(naming) if !self.pass.rescued.is_empty() => {
                     self.pass.phase = Phase::Names(naming);
                     return Ok(false);
@@ -336,7 +338,7 @@ impl Step<'_> {
         self.scrub.status.blocks_done - self.before >= self.budget_blocks
     }
 
-    /// So many blocks were read.
+    /// Counts blocks read.
     fn count(&mut self, blocks: u64) {
         self.scrub.status.blocks_done += blocks;
     }
@@ -354,7 +356,7 @@ impl Step<'_> {
         self.scrub.status.repairs += u64::from(repair == Repair::Done);
     }
 
-    /// All that memory has and the device has not is written, if something is.
+    /// Rewrites what is right in memory and damaged on the device, if there is anything.
     fn rewrite(&mut self) -> Result<(), StoreError> {
         if std::mem::take(&mut self.pass.rewrite) {
             self.store.checkpoint_with(&mut self.checkpointer)?;

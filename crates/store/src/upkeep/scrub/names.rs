@@ -1,5 +1,5 @@
-//! Which blocks of which volumes can't be read: one look at all rows of chunks for the aliases of
-//! what is damaged, and then one walk over all maps for all findings together.
+//! Which blocks of which volumes can't be read: one scan of all chunk rows for the aliases of what
+//! is damaged, and then one walk over all maps for all findings together.
 
 use std::collections::HashSet;
 
@@ -11,26 +11,26 @@ use super::aliases::Aliases;
 use super::{DamagedRange, Repair, Step, What};
 use crate::chunks::pages::FastState;
 
-/// Nodes that are remembered as good: clones and snapshots share most of theirs.
+/// The maximum number of nodes remembered as good: clones and snapshots share most of theirs.
 const CLEAN_NODES_MAX: usize = 65_536;
-/// Nodes that are looked at for one block of the budget: most are in memory.
+/// How many nodes are examined per block of the budget: most are in memory.
 const NODES_PER_BLOCK: u64 = 16;
 
 /// A node that is being walked from its beginning.
 #[derive(Clone, Copy)]
 struct Tracked {
     id: NodeId,
-    /// Ranges told when it began.
+    /// The number of reported ranges when it began.
     told: u64,
 }
 
-/// Where the walk stands.
+/// The progress of the walk.
 #[derive(Default)]
 pub(super) struct Naming {
     begun: bool,
     volume: VolumeId,
     block: u64,
-    /// Ranges that were told.
+    /// The number of reported ranges.
     told: u64,
     tracked: [Option<Tracked>; LEVEL_MAX as usize + 1],
     clean: HashSet<NodeId, FastState>,
@@ -41,18 +41,18 @@ fn is_lost(what: &What) -> bool {
     *what == What::Lost
 }
 
-/// What one look at a map found.
+/// What was found in one part of a map.
 struct Seen {
-    /// What is damaged: first block and how many.
+    /// What is damaged: first block and number of blocks.
     damaged: Vec<(What, u64, u64)>,
-    /// Where to go on.
+    /// Where to continue.
     next: u64,
-    /// Nodes that were looked at.
+    /// The number of examined nodes.
     nodes: u64,
 }
 
 impl Step<'_> {
-    /// Goes on with the walk; `None` when all maps were seen, or nothing is to be named.
+    /// Continues the walk; returns `None` when all maps were seen, or nothing is to be reported.
     pub(super) fn names(&mut self, mut naming: Box<Naming>) -> Option<Box<Naming>> {
         if !naming.begun {
             self.scrub.findings.forget_names();
@@ -95,8 +95,8 @@ impl Step<'_> {
         volumes.keys().copied().filter(|id| *id > behind).min()
     }
 
-    /// Looks at a leaf, or at whatever else says what is at the block where the walk stands. The
-    /// map may change meanwhile: what is told is what some moment of this pass has seen.
+    /// Examines a leaf, or whatever else has the content of the current block. The map may change
+    /// meanwhile: what is reported was seen at some time during this pass.
     fn look(&mut self, naming: &mut Naming, map: &VolumeRow) -> Seen {
         let world = &self.store.world;
         let fanout = world.medium.tuning.fanout;
@@ -142,7 +142,7 @@ impl Step<'_> {
         }
     }
 
-    /// Adds lost blocks to the findings: nothing else reports them.
+    /// Adds lost blocks to the findings, because nothing else reports them.
     fn note_lost(&mut self, what: Option<What>) {
         if what.is_some_and(|what| is_lost(&what)) {
             self.find(What::Lost, 0, Repair::Impossible);
@@ -166,12 +166,12 @@ impl Step<'_> {
         }
     }
 
-    /// What keeps a node from being read.
+    /// Returns the damage because of which a node can't be read.
     fn unreadable(&mut self, id: NodeId) -> What {
         if let Some(what) = self.scrub.findings.of_node(id) {
             return what;
         }
-        // It could be read when the pass came to it.
+        // It could be read when the pass reached it.
         let what = What::Node(id.0);
         let row = self.store.world.nodes.row(&self.store.world.medium, id);
         let offset_bytes = row.map_or(0, |row| self.offset_bytes(row.place));
@@ -187,7 +187,7 @@ impl Naming {
         self.tracked = Default::default();
     }
 
-    /// The walk passes a node, perhaps at its first block.
+    /// Records that the walk enters a node, perhaps at its first block.
     fn enter(&mut self, level: u8, id: NodeId, at_start: bool) {
         let slot = &mut self.tracked[usize::from(level)];
         if at_start {
@@ -198,8 +198,8 @@ impl Naming {
         }
     }
 
-    /// The walk has seen all up to `end`: nodes that end there, and in which nothing was damaged,
-    /// need not be seen again.
+    /// Records that the walk has seen everything up to `end`: nodes that end there without damage
+    /// need not be examined again.
     fn leave(&mut self, fanout: Fanout, end: u64, damaged: u64) {
         for level in 1..=fanout.level_max() {
             if !end.is_multiple_of(fanout.span_blocks(level)) {

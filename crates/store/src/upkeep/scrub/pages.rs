@@ -1,4 +1,4 @@
-//! The tables as they are on the device: directories, rows, and the nodes that rows name.
+//! The tables on the device: directories, rows, and the nodes that rows refer to.
 
 use std::collections::BTreeSet;
 
@@ -13,11 +13,11 @@ use crate::StoreError;
 use crate::chunks::pages::PageKey;
 use crate::chunks::table_name::TableName;
 
-/// A table as the superblock names it. Good for one step: while it is held no checkpoint is made.
+/// A table of the superblock. Valid for one step: while it is held there is no checkpoint.
 pub(super) struct StoredTree {
     table: TableName,
     root: TableRoot,
-    /// The directories on the way to the last page, by their level.
+    /// The directories on the path to the last page, by their level.
     path: Vec<(PageKey, Option<Frame>)>,
 }
 
@@ -26,8 +26,8 @@ impl StoredTree {
         Self { table: TableName::ALL[table], root, path: Vec::new() }
     }
 
-    /// The first row page from number `from` on that is stored, and its content if that can be
-    /// had. Damage on the way is told to `step`.
+    /// Returns the first stored row page from number `from` on, and its content if it can be read.
+    /// Reports damage on the path to `step`.
     pub(super) fn page(
         &mut self,
         step: &mut Step<'_>,
@@ -72,15 +72,15 @@ impl StoredTree {
     }
 }
 
-/// Reads all copies of something: its content, if one is right, and the first place of one that is
-/// not.
+/// Reads all copies of something: returns its content, if one is right, and the location of the
+/// first that is not.
 pub(super) fn read_all<T>(
     places: &[Place],
     read: &dyn Fn(Place) -> Result<T, StoreError>,
 ) -> (Option<T>, Option<Place>) {
     let (mut content, mut bad) = (None, None);
     for place in places {
-        // What fails once may be the way there, not what is there.
+        // A read error that does not repeat is not damage.
         match read(*place).or_else(|_| read(*place)) {
             Ok(found) => content = content.or(Some(found)),
             Err(_) => bad = bad.or(Some(*place)),
@@ -90,7 +90,7 @@ pub(super) fn read_all<T>(
 }
 
 impl Step<'_> {
-    /// A page from the device, of which both copies are read; from memory if both are damaged.
+    /// Reads both copies of a page from the device; returns it from memory if both are damaged.
     fn read_page(&mut self, table: TableName, key: PageKey, page: PageRef) -> Option<Frame> {
         let (store, places) = (self.store, self.places(page.place, PAGE_BYTES));
         self.count(places.len() as u64);
@@ -107,7 +107,7 @@ impl Step<'_> {
         content.or_else(|| rows.in_memory(key))
     }
 
-    /// Where the copies of what is at a place are: one, in a segment that has one of each.
+    /// Returns the locations of the copies of a place: one, in a segment of metadata with one copy.
     pub(super) fn places(&self, place: Place, bytes: usize) -> Vec<Place> {
         let second =
             self.store.world.medium.geometry_of(place.segment).copy_of(place, bytes as u64);
@@ -115,7 +115,7 @@ impl Step<'_> {
         std::iter::once(place).chain(second).collect()
     }
 
-    /// Reads some row pages of a table, and the nodes that they name; says which page is the next.
+    /// Reads some row pages of a table, and the nodes that they refer to; returns the next page.
     pub(super) fn pages(&mut self, table: usize, mut from: u64) -> Option<u64> {
         let roots = TableName::roots(self.checkpointer.superblock());
         let mut tree = StoredTree::new(table, roots[table]);
@@ -158,14 +158,14 @@ impl Step<'_> {
     /// Memory has all leaves.
     fn stored_leaf(&mut self, number: u64, row: LeafRow) {
         let Some(place) = self.pieces(row.first) else { return };
-        // One that was let go meanwhile is in no checkpoint behind this.
+        // One that was removed meanwhile is in no later checkpoint.
         self.store.write_leaves_anew(&BTreeSet::from([number]));
         let offset_bytes = self.offset_bytes(place);
         self.find(What::Leaf(number), offset_bytes, Repair::Underway);
     }
 
-    /// Reads both copies of all pieces of a stream, as far as they can be read; the first place
-    /// where one is bad.
+    /// Reads both copies of all pieces of a stream, as far as they can be read; returns the
+    /// location of the first bad one.
     pub(super) fn pieces(&mut self, first: StreamRef) -> Option<Place> {
         let (store, mut next, mut first_bad) = (self.store, first, None);
         while next.length_bytes > 0 {

@@ -1,4 +1,4 @@
-//! Scrubbing parity, which nobody reads while all is well: it is computed once more from the data.
+//! Scrubbing parity, which is not read in normal operation: it is recomputed from the data.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ use crate::log::replay::Found;
 use crate::upkeep::Store;
 
 impl Step<'_> {
-    /// Reads the records of some segments, from a row on, and says where the next one is. Only
-    /// where there are stripes.
+    /// Reads the records of some segments, from a row on; returns where the next one is. Only for
+    /// striped pools.
     ///
-    /// What of a segment is behind its last record is nobody's, and may look like records: those of
-    /// its earlier use, and others that were given up. They are not touched, as the next record may
-    /// be written there at this moment.
+    /// What a segment has after its last record is unused, and may look like records: those of its
+    /// earlier use, and others that were given up. They are not touched, because the next record
+    /// may be written there at this moment.
     pub(super) fn parity(&mut self, mut segment: u32, mut row: u32) -> Option<(u32, u32)> {
         let store = self.store;
         let medium = &store.world.medium;
@@ -46,7 +46,7 @@ impl Step<'_> {
         None
     }
 
-    /// A record whose parity is wrong has it encoded anew, if its data is right.
+    /// Encodes the parity of a record again if it is wrong and the data is right.
     fn parity_of(&mut self, found: &Found) {
         let medium = &self.store.world.medium;
         let rows = found.places.rows();
@@ -55,7 +55,7 @@ impl Step<'_> {
         let first = found.at.block;
         let is_wrong = || {
             let verified = medium.disk.verify_rows(found.at.segment, first..first + rows);
-            // Where a device is out there is nothing to compare.
+            // If a device is out there is nothing to compare.
             matches!(verified, Ok(false))
         };
         if !is_wrong() {
@@ -68,7 +68,7 @@ impl Step<'_> {
     }
 }
 
-/// Which records a segment has; `None` if it is none of the log.
+/// Returns which records a segment has; `None` if it is not a log segment.
 fn limits_of(store: &Store, segment: u32) -> Option<Limits> {
     let writer = store.writer.lock();
     let (row, end) = (writer.state.segments.row(segment), writer.log.end());
@@ -84,8 +84,8 @@ fn limits_of(store: &Store, segment: u32) -> Option<Limits> {
 }
 
 impl Store {
-    /// Encodes all records anew that have some of these rows of a segment, from what checksums say
-    /// is right. The caller keeps the segment from being used again.
+    /// Encodes all records again that have some of these rows of a segment, from data that matches
+    /// its checksums. The caller keeps the segment from being reused.
     pub(crate) fn encode_rows_anew(&self, segment: u32, rows: &Range<u32>) {
         let Some(limits) = limits_of(self, segment) else { return };
         let mut reader = LogReader::new(&self.world.medium);
@@ -97,7 +97,7 @@ impl Store {
             }
             row += found.places.rows();
             if row > rows.start {
-                // What no copy gives right is lost, and stays as it was made.
+                // What no copy has right is lost, and stays as it was rebuilt.
                 let _ = encode_anew(&self.world.medium, &found);
             }
             before = Some(found.header);
@@ -105,7 +105,7 @@ impl Store {
     }
 }
 
-/// The records that a segment has.
+/// The records of a segment.
 struct Limits {
     opened_lsn: u64,
     opened_epoch: u64,
@@ -114,7 +114,7 @@ struct Limits {
 }
 
 impl Limits {
-    /// Whether this is one of them, behind that one, if it is known.
+    /// Returns whether this is one of them, after the previous one, if that is known.
     fn has(&self, header: &RecordHeader, before: Option<&RecordHeader>) -> bool {
         (self.opened_lsn..self.end_lsn).contains(&header.lsn)
             && header.epoch >= self.opened_epoch

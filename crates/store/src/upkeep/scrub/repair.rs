@@ -1,4 +1,4 @@
-//! Writing a damaged chunk anew from what is left of it in memory.
+//! Rewriting a damaged chunk from memory.
 
 use block::Frame;
 use format::geometry::UNITS_PER_BLOCK;
@@ -17,8 +17,8 @@ pub(super) struct Rescued {
 }
 
 impl Store {
-    /// Commits chunks to a new place, as reclaim does. A pool without room leaves them as they are:
-    /// the next pass tries again.
+    /// Commits chunks to a new location, as reclaim does. If the pool has no room, they stay as
+    /// they are, and the next pass tries again.
     pub(super) fn put_back(&self, rescued: Vec<Rescued>) -> Result<(), StoreError> {
         for batch in rescued.chunks(self.options.tuning.move_blocks_max) {
             let entries = batch.iter().enumerate().map(|(index, chunk)| Entry::Relocate {
@@ -28,7 +28,7 @@ impl Store {
             });
             let frames = batch.iter().map(|chunk| chunk.frame.clone()).collect();
             let entries = entries.collect();
-            // One block of a group is put back by itself, as it is.
+            // One block of a group is written separately, uncompressed.
             let relocation = Relocation { entries, frames, ..Relocation::default() };
             if !self.relocate(relocation)? {
                 return Ok(());

@@ -1,4 +1,4 @@
-//! The superblocks, the labels beside them, and the streams that they name.
+//! The superblocks, the labels, and the streams.
 
 use format::Superblock;
 use format::label::LABEL_OFFSETS_BYTES;
@@ -8,18 +8,18 @@ use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 use super::{Repair, Step, What};
 use crate::StoreError;
 
-/// Blocks of superblocks and labels.
+/// The number of blocks of superblocks and labels.
 pub(super) const ROOT_BLOCKS: u64 =
     (SUPERBLOCK_OFFSETS_BYTES.len() + LABEL_OFFSETS_BYTES.len()) as u64;
 
 impl Step<'_> {
-    /// Compares both copies with what memory knows of them, and then those of the label. The store
-    /// that is open has written both superblocks whole when it took its epoch.
+    /// Compares both copies of the superblock with what memory knows of them, and then those of the
+    /// label. The open store has written both superblocks when it began its epoch.
     ///
-    /// On several devices each of them has to have the newest whole.
+    /// On several devices each of them must have the newest one.
     ///
-    /// A bad copy is written over in its place, so a crash meanwhile leaves it as bad as it is: the
-    /// newest once more as it was, the older one as the newest's successor, which says the same.
+    /// A bad copy is overwritten in place, so a crash meanwhile leaves it bad: the newest with its
+    /// own content, the older one with the newest's successor, which has the same content.
     pub(super) fn superblocks(&mut self) -> Result<(), StoreError> {
         let medium = &self.store.world.medium;
         let newest = self.checkpointer.superblock().clone();
@@ -37,7 +37,7 @@ impl Step<'_> {
                 self.checkpointer.wrote(next);
             }
             let offset_bytes = SUPERBLOCK_OFFSETS_BYTES[copy];
-            // Where the device refuses it, the store goes on with the other one.
+            // If the device refuses it, the store continues with the other one.
             let repair = if written { Repair::Done } else { Repair::Impossible };
             self.find(What::Superblock(copy as u8), offset_bytes, repair);
         }
@@ -50,7 +50,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// The labels of the device, which says by them that it is of this pool.
+    /// Checks the labels of the device, which identify it as a part of this pool.
     fn labels(&mut self) {
         let root = self.checkpointer.superblock().clone();
         if root.features.has_labels() {
@@ -62,7 +62,7 @@ impl Step<'_> {
         }
     }
 
-    /// Each checkpoint writes the streams anew from memory.
+    /// Each checkpoint rewrites the streams from memory.
     pub(super) fn streams(&mut self) {
         let superblock = self.checkpointer.superblock();
         let streams = [superblock.config, superblock.pending, superblock.segments];
