@@ -6,16 +6,16 @@ use crate::geometry::{Place, UNITS_PER_BLOCK};
 use crate::map::ChunkId;
 use crate::row::{ChunkRow, Codec};
 
-/// How a block is stored, apart from its place.
+/// How a block is stored, apart from its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// How its group is stored.
     pub codec: Codec,
-    /// How long the stored group is, in units of 64 bytes.
+    /// The length of the stored group, in units of 64 bytes.
     pub stored_units: u16,
     /// The index of the block in its group.
     pub group_index: u8,
-    /// How many blocks the group has.
+    /// The number of blocks of the group.
     pub group_blocks: u8,
 }
 
@@ -30,7 +30,7 @@ impl Shape {
 }
 
 impl ChunkRow {
-    /// How it is stored.
+    /// Returns how it is stored.
     pub fn shape(&self) -> Shape {
         Shape {
             codec: self.codec,
@@ -40,28 +40,28 @@ impl ChunkRow {
         }
     }
 
-    /// The row of the same chunk, stored elsewhere.
+    /// Returns the row of the same chunk at another location.
     pub fn moved(self, place: Place, shape: Shape) -> Self {
         let Shape { codec, stored_units, group_index, group_blocks } = shape;
         Self { place, codec, stored_units, group_index, group_blocks, original: None, ..self }
     }
 }
 
-/// A block that came with a record.
+/// A block in a record's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Brought {
     /// Its chunk.
     pub chunk: ChunkId,
     /// Its fingerprint.
     pub fingerprint: Fingerprint,
-    /// Where it, or its group, is in the record's payload, in units of 64 bytes.
+    /// The offset of it, or of its group, in the record's payload, in units of 64 bytes.
     pub payload_units: u32,
     /// How it is stored there.
     pub shape: Shape,
 }
 
 impl Entry {
-    /// The blocks that came with the record and that this entry lists, in order.
+    /// Returns the blocks of the record's payload that this entry lists, in order.
     pub fn brought(&self) -> impl Iterator<Item = Brought> + '_ {
         let count = match self {
             Self::Store { fingerprints, .. }

@@ -39,19 +39,19 @@ impl Keys {
         Self { seal, secret }
     }
 
-    /// The fingerprint of a block.
+    /// Returns the fingerprint of a block.
     pub fn fingerprint(&self, block: &[u8]) -> Fingerprint {
         let hash = XxHash3_128::oneshot_with_secret(&self.secret[..], block);
         Fingerprint(hash.expect("the secret has XXH3's own length").to_le_bytes())
     }
 
-    /// The checksum of a page, node or piece of a stream.
+    /// Returns the checksum of a page, node or piece of a stream.
     pub fn page_sum(&self, page: &[u8]) -> u64 {
         XxHash3_64::oneshot_with_secret(&self.secret[..], page)
             .expect("the secret has XXH3's own length")
     }
 
-    /// The seal over header and entries.
+    /// Returns the seal over header and entries.
     pub fn seal(&self, header: &[u8], entries: &[u8]) -> Seal {
         let mut hasher = blake3::Hasher::new_keyed(&self.seal);
         hasher.update(header);
@@ -68,7 +68,7 @@ impl std::fmt::Debug for Keys {
     }
 }
 
-/// The unkeyed checksum of a superblock, which holds the key itself.
+/// Returns the unkeyed checksum of a superblock, which contains the key itself.
 pub fn superblock_sum(bytes: &[u8]) -> [u8; 32] {
     *blake3::hash(bytes).as_bytes()
 }

@@ -5,7 +5,7 @@ use crate::codec::{b16_at, put, u32_at, u64_at};
 use crate::geometry::Place;
 use crate::map::ChunkId;
 
-/// The most blocks that are compressed together.
+/// The maximum number of blocks that are compressed together.
 pub const GROUP_BLOCKS_MAX: u8 = 8;
 
 /// How a chunk's bytes are stored.
@@ -18,12 +18,12 @@ pub enum Codec {
     Lz4,
     /// Zstandard, after two bytes of exact length.
     Zstd,
-    /// Not at all: another chunk holds the same 4 KiB.
+    /// No bytes of its own: another chunk has the same 4 KiB.
     Alias,
 }
 
 impl Codec {
-    /// The stored form.
+    /// Encodes it.
     pub fn encode(self) -> u8 {
         match self {
             Self::Raw => 1,
@@ -33,7 +33,7 @@ impl Codec {
         }
     }
 
-    /// From the stored form.
+    /// Decodes one.
     pub fn decode(raw: u8) -> Option<Self> {
         match raw {
             1 => Some(Self::Raw),
@@ -45,31 +45,32 @@ impl Codec {
     }
 }
 
-/// What reduction skips: a setting of a volume, and so of the chunks that were written through it.
+/// The kinds of reduction that are off: a setting of a volume, and so of the chunks that were
+/// written through it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Handling {
-    /// Not compressed, also when it is rewritten.
+    /// Not compressed, even when it is rewritten.
     pub uncompressed: bool,
     /// Not deduplicated, and not a candidate for deduplication of others.
     pub unshared: bool,
 }
 
 impl Handling {
-    /// The stored form.
+    /// Encodes it.
     pub fn encode(self) -> u8 {
         u8::from(self.uncompressed) | u8::from(self.unshared) << 1
     }
 
-    /// From the stored form.
+    /// Decodes one.
     pub fn decode(raw: u8) -> Option<Self> {
         (raw < 4).then_some(Self { uncompressed: raw & 1 != 0, unshared: raw & 2 != 0 })
     }
 }
 
-/// The reference count that never changes again: a chunk that has reached it is never freed.
+/// The saturated reference count: a chunk that has reached it is never freed.
 pub const REFERENCES_STUCK: u32 = u32::MAX;
 
-/// A reference count after a change; `None` if it would fall below zero.
+/// Returns a reference count after a change; `None` if it would fall below zero.
 #[inline]
 pub fn counted(count: u32, change: i32) -> Option<u32> {
     if count == REFERENCES_STUCK {
@@ -81,32 +82,32 @@ pub fn counted(count: u32, change: i32) -> Option<u32> {
     }
 }
 
-/// Where a chunk is, and how many references it has.
+/// The location of a chunk, and its reference count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkRow {
-    /// Where its group is stored. [`Place::NONE`] while it waits in memory (`durability =
-    /// "flush"`).
+    /// The location of its group. [`Place::NONE`] while it waits in memory
+    /// (`durability = "flush"`).
     pub place: Place,
-    /// How long the stored group is, in units of 64 bytes.
+    /// The length of the stored group, in units of 64 bytes.
     pub stored_units: u16,
     /// How it is stored.
     pub codec: Codec,
     /// The index of the block in its group, 0..8.
     pub group_index: u8,
-    /// How many blocks the group has, 1..=8.
+    /// The number of blocks of the group, 1..=8.
     pub group_blocks: u8,
-    /// What reduction skips.
+    /// The kinds of reduction that are off.
     pub handling: Handling,
-    /// The older chunk that holds its content, if it has none of its own.
+    /// The older chunk that has its content, if it has none of its own.
     pub original: Option<ChunkId>,
-    /// How many entries of live nodes, and how many aliases, refer to it.
+    /// The number of entries of live nodes, and of aliases, that refer to it.
     pub reference_count: u32,
     /// The hash of its 4 KiB, which is also its checksum.
     pub fingerprint: Fingerprint,
 }
 
 impl ChunkRow {
-    /// The row; `None` if it is free.
+    /// Decodes a row; `None` if it is free.
     ///
     /// # Panics
     /// If `raw` is shorter than [`ROW_BYTES`].
@@ -142,14 +143,14 @@ impl ChunkRow {
         Some(count)
     }
 
-    /// This block's share of what its group takes on the medium, in units of 64 bytes: the shares
-    /// of all blocks of a group add up to its length.
+    /// Returns this block's share of the stored group, in units of 64 bytes: the shares of all
+    /// blocks of a group add up to its length.
     pub fn share_units(&self) -> u32 {
         let (units, blocks) = (u32::from(self.stored_units), u32::from(self.group_blocks));
         units / blocks + u32::from(u32::from(self.group_index) < units % blocks)
     }
 
-    /// Writes the row to `out`, which has [`ROW_BYTES`].
+    /// Encodes the row into `out`, which has [`ROW_BYTES`].
     pub fn encode(&self, out: &mut [u8]) {
         match self.original {
             Some(original) => put(out, 0, &original.0.to_le_bytes()),

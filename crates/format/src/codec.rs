@@ -27,22 +27,22 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// How many bytes were taken.
+    /// Returns how many bytes were taken.
     pub fn offset(&self) -> usize {
         self.at
     }
 
-    /// How many bytes are left.
+    /// Returns how many bytes are left.
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// An error at the reader's position.
+    /// Returns an error at the reader's position.
     pub fn error(&self, what: &'static str) -> FormatError {
         FormatError { what, offset: self.at }
     }
 
-    /// The next `count` bytes.
+    /// Takes `count` bytes.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], FormatError> {
         let end = self.at.checked_add(count).filter(|&end| end <= self.bytes.len());
         let end = end.ok_or(FormatError { what: "the bytes end too early", offset: self.at })?;
@@ -51,7 +51,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// The next `N` bytes.
+    /// Takes `N` bytes.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
         let mut array = [0; N];
         array.copy_from_slice(self.bytes(N)?);
@@ -59,22 +59,22 @@ impl<'a> Reader<'a> {
     }
 
     integer!(
-        /// A byte.
+        /// Takes a byte.
         u8,
         u8
     );
     integer!(
-        /// Two bytes.
+        /// Takes two bytes.
         u16,
         u16
     );
     integer!(
-        /// Four bytes.
+        /// Takes four bytes.
         u32,
         u32
     );
     integer!(
-        /// Eight bytes.
+        /// Takes eight bytes.
         u64,
         u64
     );
@@ -108,7 +108,7 @@ pub(crate) fn b16_at(bytes: &[u8], offset: usize) -> [u8; 16] {
     array
 }
 
-/// Puts `field` at `offset`.
+/// Writes `field` at `offset`.
 pub(crate) fn put(bytes: &mut [u8], offset: usize, field: &[u8]) {
     bytes[offset..offset + field.len()].copy_from_slice(field);
 }

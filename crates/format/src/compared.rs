@@ -6,35 +6,35 @@ use crate::FormatError;
 use crate::checksum::Fingerprint;
 use crate::codec::Reader;
 
-/// Bytes of the stored form.
+/// Bytes of the encoded form.
 pub const COMPARED_BYTES: usize = 89;
 
-/// A COMPARE AND WRITE that was done, so that it is known again if its initiator sends it once more
-/// because the answer was lost.
+/// A COMPARE AND WRITE that was done, recorded so that it is recognized if its initiator repeats it
+/// because the response was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compared {
     /// The volume.
     pub volume: VolumeId,
     /// The first sector.
     pub start: u64,
-    /// How many sectors, from 1.
+    /// The number of sectors, from 1.
     pub count: u8,
-    /// Who sent it: the fingerprint of the I_T nexus's name.
+    /// The fingerprint of the I_T nexus's name.
     pub nexus: Fingerprint,
-    /// What it compared with.
+    /// The fingerprint of what it compared with.
     pub old: Fingerprint,
-    /// What it wrote.
+    /// The fingerprint of what it wrote.
     pub new: Fingerprint,
-    /// In which session. The number means nothing behind the epoch of its record.
+    /// Its session. The number is meaningless after the epoch of its record.
     pub session: u64,
-    /// Which command; likewise.
+    /// The command; the same holds.
     pub command: u64,
-    /// When it came, in milliseconds since 1970.
+    /// When it was received, in milliseconds since 1970.
     pub at_ms: u64,
 }
 
 impl Compared {
-    /// Appends the stored form, [`COMPARED_BYTES`] bytes.
+    /// Appends the encoded form, [`COMPARED_BYTES`] bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let Self { volume, start, count, nexus, old, new, session, command, at_ms } = self;
         out.extend_from_slice(&volume.0.to_le_bytes());

@@ -40,12 +40,12 @@ use crate::compared::{COMPARED_BYTES, Compared};
 use crate::map::{ChunkId, MapEntry};
 use crate::row::{Codec, Handling};
 
-/// The most bytes in a value of the key-value space.
+/// The maximum bytes of a value of the key-value space.
 pub const CONFIG_VALUE_BYTES_MAX: usize = 64 << 10;
 pub(crate) const CONFIG_REMOVED: u32 = u32::MAX;
 /// Bytes of an entry's length, before its tag.
 pub const ENTRY_LENGTH_BYTES: usize = 4;
-/// A program may skip entries with this tag or a higher one, if it does not know them.
+/// Programs may skip unknown entries with this tag or a higher one.
 pub(crate) const PASSED_OVER_TAG: u8 = 128;
 
 /// The properties of stored chunks.
@@ -223,7 +223,7 @@ pub enum Entry {
         /// The other one, which is older: its id is smaller.
         original: ChunkId,
     },
-    /// What this record writes comes of a COMPARE AND WRITE. Stands before what it writes.
+    /// A COMPARE AND WRITE wrote the data of this record. It precedes the entries for that data.
     Compared(Box<Compared>),
 }
 
@@ -254,7 +254,7 @@ impl Writer<'_> {
 }
 
 impl Entry {
-    /// How many bytes it takes in a record, with its length.
+    /// Returns how many bytes it takes in a record, with its length.
     pub fn encoded_bytes(&self) -> usize {
         1 + ENTRY_LENGTH_BYTES
             + match self {

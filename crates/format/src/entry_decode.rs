@@ -12,12 +12,11 @@ use crate::row::{Codec, GROUP_BLOCKS_MAX, Handling};
 use crate::target_state::TARGET_STATE_KEY;
 
 impl Entry {
-    /// Takes one off the front that has its length before it; `None` if it is one that is not known
-    /// and may be passed over.
+    /// Takes an entry with its length off the front; `None` if it is unknown and may be skipped.
     pub fn decode_with_length(reader: &mut Reader<'_>) -> Result<Option<Self>, FormatError> {
         let bytes = reader.u32()? as usize;
         let bytes = reader.bytes(bytes)?;
-        // No entry that is known has such a tag yet.
+        // No known entry has such a tag yet.
         if bytes.first().is_some_and(|tag| *tag >= PASSED_OVER_TAG) {
             return Ok(None);
         }
@@ -29,7 +28,7 @@ impl Entry {
         Ok(Some(entry))
     }
 
-    /// Takes one off the front.
+    /// Takes an entry off the front.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, FormatError> {
         match reader.u8()? {
             1 => decode_store(reader),
@@ -165,7 +164,7 @@ fn decode_relocated_group(reader: &mut Reader<'_>) -> Result<Entry, FormatError>
     Ok(Entry::RelocateGroup { payload_units, stored_units, codec, chunks })
 }
 
-/// An original is older than its aliases, so following them always ends.
+/// An original is older than its aliases, so following them always terminates.
 fn decode_alias(reader: &mut Reader<'_>) -> Result<Entry, FormatError> {
     let (chunk, original) = (ChunkId(reader.u64()?), ChunkId(reader.u64()?));
     if original.0 == 0 || original >= chunk {

@@ -6,15 +6,15 @@ use crate::log::RecordVersion;
 /// A version of the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FormatVersion {
-    /// Metadata stands once.
+    /// Metadata has one copy.
     V2,
-    /// Metadata stands twice; there are feature bits.
+    /// Metadata has two copies; there are feature bits.
     #[default]
     V3,
 }
 
 impl FormatVersion {
-    /// Its number.
+    /// Returns its number.
     pub fn number(self) -> u32 {
         match self {
             Self::V2 => 2,
@@ -26,12 +26,12 @@ impl FormatVersion {
         [Self::V2, Self::V3].into_iter().find(|version| version.number() == raw)
     }
 
-    /// Whether metadata stands twice.
+    /// Returns whether metadata has two copies.
     pub fn mirrors_metadata(self) -> bool {
         self >= Self::V3
     }
 
-    /// How its records are written.
+    /// Returns the version of its records.
     pub fn records(self) -> RecordVersion {
         match self {
             Self::V2 => RecordVersion::V2,
@@ -40,14 +40,14 @@ impl FormatVersion {
     }
 }
 
-/// What a pool has beyond its version, a bit each.
+/// The features of a pool beyond its version, a bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// A program that does not know these uses the pool.
+    /// Programs that do not know these may use the pool.
     pub compatible: u64,
-    /// A program that does not know these may read the pool, but not change it.
+    /// Programs that do not know these may read the pool, but not change it.
     pub read_compatible: u64,
-    /// A program that does not know these can't read the pool.
+    /// Programs that do not know these can't read the pool.
     pub incompatible: u64,
 }
 
@@ -58,24 +58,24 @@ impl Features {
     pub const LEAVES: u64 = 1 << 0;
     /// Incompatible: the segment table is in pages.
     pub const SEGMENT_TABLE: u64 = 1 << 1;
-    /// Incompatible: the pool is on several devices, each of which has all of it. Only a pool that
-    /// was made on several has it. (Bit 2 was drawn for rows of segments that say where they are;
-    /// no pool has it, and it stays unused.)
+    /// Incompatible: the pool is mirrored on several devices. Only a pool that was created on
+    /// several devices has it. (Bit 2 was planned for segment rows with locations; no pool has it,
+    /// and it stays unused.)
     pub const MIRRORS: u64 = 1 << 3;
-    /// Incompatible: the pool is on four devices or more, in stripes of data and parity. Only a
-    /// pool that was made on so many has it.
+    /// Incompatible: the pool is striped, with data and parity, on four devices or more. Only a
+    /// pool that was created on so many has it.
     pub const STRIPES: u64 = 1 << 4;
-    /// Incompatible: a map says where the columns of each segment are. Only a pool that was made in
-    /// stripes has it.
+    /// Incompatible: a map has the locations of each segment's columns. Only a pool that was
+    /// created striped has it.
     pub const PARTS: u64 = 1 << 5;
-    /// Those that each new pool has, and each pool that is upgraded.
+    /// The features of each new or upgraded pool.
     pub const KNOWN: Self = Self {
         compatible: Self::LABELS,
         read_compatible: 0,
         incompatible: Self::LEAVES | Self::SEGMENT_TABLE,
     };
 
-    /// Those of a new pool of a version.
+    /// Returns the features of a new pool of a version.
     pub fn latest_of(version: FormatVersion) -> Self {
         match version {
             FormatVersion::V2 => Self::default(),
@@ -83,7 +83,7 @@ impl Features {
         }
     }
 
-    /// Those that are known and set, by name.
+    /// Returns the names of the known features that are set.
     pub fn names(self) -> Vec<&'static str> {
         let named = [
             (self.has_labels(), "labels"),
@@ -96,42 +96,42 @@ impl Features {
         named.into_iter().filter_map(|(is_set, name)| is_set.then_some(name)).collect()
     }
 
-    /// Whether devices have labels.
+    /// Returns whether devices have labels.
     pub fn has_labels(self) -> bool {
         self.compatible & Self::LABELS != 0
     }
 
-    /// Whether the key-value space is in leaves, or becomes that with the next checkpoint.
+    /// Returns whether the key-value space is in leaves, or will be with the next checkpoint.
     pub fn has_leaves(self) -> bool {
         self.incompatible & Self::LEAVES != 0
     }
 
-    /// Whether the segment table is in pages, or becomes that with the next checkpoint.
+    /// Returns whether the segment table is in pages, or will be with the next checkpoint.
     pub fn has_segment_table(self) -> bool {
         self.incompatible & Self::SEGMENT_TABLE != 0
     }
 
-    /// Whether the pool is on several devices, each of which has all of it.
+    /// Returns whether the pool is mirrored on several devices.
     pub fn has_mirrors(self) -> bool {
         self.incompatible & Self::MIRRORS != 0
     }
 
-    /// Whether the pool is on four devices or more, in stripes.
+    /// Returns whether the pool is striped, on four devices or more.
     pub fn has_stripes(self) -> bool {
         self.incompatible & Self::STRIPES != 0
     }
 
-    /// Whether a map says where the columns of each segment are.
+    /// Returns whether a map has the locations of each segment's columns.
     pub fn has_parts(self) -> bool {
         self.incompatible & Self::PARTS != 0
     }
 
-    /// The most segments that a pool with these can have.
+    /// Returns the maximum number of segments of a pool with these features.
     pub fn segments_max(self) -> u64 {
         if self.has_segment_table() { SEGMENTS_MAX } else { SEGMENTS_IN_STREAM_MAX }
     }
 
-    /// With those that are known as well.
+    /// Adds the known features to these.
     pub fn with_known(self) -> Self {
         let Self { compatible, read_compatible, incompatible } = Self::KNOWN;
         Self {
@@ -141,7 +141,7 @@ impl Features {
         }
     }
 
-    /// Those that are not known and keep the pool from being changed, or from being read at all.
+    /// Returns the unknown features that prevent changing the pool, or reading it at all.
     pub fn unknown(self) -> Self {
         Self {
             compatible: 0,

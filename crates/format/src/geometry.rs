@@ -44,18 +44,18 @@ pub const SEGMENT_BYTES_MIN: u64 = 16 << 20;
 pub const SEGMENT_BYTES_TEST_MIN: u64 = 64 << 10;
 /// The largest segment.
 pub const SEGMENT_BYTES_MAX: u64 = 4 << 30;
-/// The fewest segments in a pool, including that of the superblocks.
+/// The minimum number of segments in a pool, including that of the superblocks.
 pub const SEGMENTS_MIN: u64 = 16;
-/// The most segments in a pool.
+/// The maximum number of segments in a pool.
 pub const SEGMENTS_MAX: u64 = u32::MAX as u64;
-/// The most segments in a pool whose segment table is a stream, and in one that is made, unless
-/// segments of the largest size are more.
+/// The maximum number of segments in a pool whose segment table is a stream, and in a new pool,
+/// unless even the largest segments are more.
 pub const SEGMENTS_IN_STREAM_MAX: u64 = 65_536;
-/// The most columns of data in a segment.
+/// The maximum number of data columns of a segment.
 pub const COLUMNS_MAX: u8 = 16;
-/// Columns of parity beside several of data.
+/// The number of parity columns, with several data columns.
 pub const PARITY_COLUMNS: u32 = 2;
-/// How many devices have the same metadata, where there are stripes.
+/// The number of devices with the same metadata, in a striped pool.
 pub const METADATA_COPIES: u32 = 3;
 /// The smallest pool: the log, two checkpoints and the reserve need room beside the data.
 pub const POOL_BYTES_MIN: u64 = 256 << 20;
@@ -73,23 +73,23 @@ impl Place {
     /// Nowhere.
     pub const NONE: Place = Place { segment: 0, offset_units: 0 };
 
-    /// A block of a segment.
+    /// Returns the place of a block of a segment.
     pub const fn of_block(segment: u32, block: u32) -> Place {
         Place { segment, offset_units: block * UNITS_PER_BLOCK }
     }
 
-    /// Whether it is nowhere.
+    /// Returns whether it is nowhere.
     pub fn is_none(self) -> bool {
         self.segment == 0
     }
 
-    /// The beginning of the block that it is in.
+    /// Returns the beginning of the block that it is in.
     pub const fn block_start(self) -> Place {
         let offset_units = self.offset_units - self.offset_units % UNITS_PER_BLOCK;
         Place { offset_units, ..self }
     }
 
-    /// So many blocks on.
+    /// Returns the place so many blocks further on.
     pub const fn plus_blocks(self, blocks: u32) -> Place {
         Place { offset_units: self.offset_units + blocks * UNITS_PER_BLOCK, ..self }
     }
@@ -98,12 +98,12 @@ impl Place {
 /// The division of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// What a device has of a segment other than segment 0, in bytes: a power of two, at least 16
-    /// MiB (64 KiB in tests). All of it, where there are no stripes.
+    /// The size of a device's part of a segment other than segment 0, in bytes: a power of two, at
+    /// least 16 MiB (64 KiB in tests). In a pool without stripes that is the whole segment.
     pub part_bytes: u64,
     /// The number of segments, including that of the superblocks.
     pub segment_count: u32,
-    /// Columns of data in a segment of the log, 1 to 16: more than one where there are stripes.
+    /// The data columns of a log segment, 1 to 16: more than one in a striped pool.
     pub columns: u8,
 }
 
@@ -122,7 +122,8 @@ impl Geometry {
         Ok(Self { part_bytes, segment_count, columns: 1 })
     }
 
-    /// The same segments in stripes of so many columns of data: each device is divided like this.
+    /// Returns the same segments in stripes of so many data columns; this is the division of each
+    /// device.
     ///
     /// # Errors
     /// If there are no such stripes.
@@ -133,8 +134,8 @@ impl Geometry {
         }
     }
 
-    /// As many segments of this size as fit `capacity_bytes`, whatever the pool's size: for tests,
-    /// which need many small ones.
+    /// Divides a pool into as many segments of this size as fit `capacity_bytes`, whatever the
+    /// pool's size: for tests, which need many small ones.
     pub fn of_segments(part_bytes: u64, capacity_bytes: u64) -> Result<Self, FormatError> {
         let one = Self { part_bytes, segment_count: 1, columns: 1 };
         let segment_count = one.count_in(capacity_bytes).min(SEGMENTS_IN_STREAM_MAX) as u32;
@@ -153,12 +154,12 @@ impl Geometry {
         if fits { Ok(self) } else { Err(FormatError { what: "impossible geometry", offset: 0 }) }
     }
 
-    /// Bytes of segment 0.
+    /// Returns the bytes of segment 0.
     fn first_bytes(self) -> u64 {
         self.part_bytes.max(SEGMENT_BYTES_MIN)
     }
 
-    /// How many segments of this size fit a device, including that of the superblocks.
+    /// Returns how many segments of this size fit a device, including that of the superblocks.
     pub fn count_in(self, device_bytes: u64) -> u64 {
         match device_bytes.checked_sub(self.first_bytes()) {
             Some(behind) if self.part_bytes > 0 => 1 + behind / self.part_bytes,
@@ -166,42 +167,43 @@ impl Geometry {
         }
     }
 
-    /// What a device has of all segments together, including that of the superblocks.
+    /// Returns how much of a device all segments together use, including that of the superblocks.
     pub fn pool_bytes(self) -> u64 {
         self.first_bytes() + u64::from(self.segment_count.saturating_sub(1)) * self.part_bytes
     }
 
-    /// The size of all segments that can hold log and metadata.
+    /// Returns the size of all segments that can hold log and metadata.
     pub fn usable_bytes(self) -> u64 {
         u64::from(self.segment_count.saturating_sub(1)) * self.segment_bytes()
     }
 
-    /// How much of the log a segment has room for, in bytes.
+    /// Returns how much of the log fits a segment, in bytes.
     pub fn segment_bytes(self) -> u64 {
         self.part_bytes * u64::from(self.columns)
     }
 
-    /// Rows of a segment: blocks of 4 KiB in a part.
+    /// Returns the rows of a segment: blocks of 4 KiB in a part.
     pub fn rows(self) -> u32 {
         (self.part_bytes / BLOCK_BYTES) as u32
     }
 
-    /// Blocks of 4 KiB of the log in a segment.
+    /// Returns the 4 KiB blocks of the log in a segment.
     pub fn blocks_per_segment(self) -> u32 {
         self.rows() * u32::from(self.columns)
     }
 
-    /// How many rows so many blocks of the log take.
+    /// Returns how many rows so many blocks of the log take.
     pub fn rows_for(self, blocks: u64) -> u64 {
         blocks.div_ceil(u64::from(self.columns))
     }
 
-    /// Whether a segment is on several devices, and each device has something else of it.
+    /// Returns whether a segment is on several devices, each of which has a different part of it.
     pub fn has_stripes(self) -> bool {
         self.columns > 1
     }
 
-    /// How many blocks of metadata are in a row: in stripes each has [`METADATA_COPIES`] copies.
+    /// Returns how many blocks of metadata are in a row: in stripes each has [`METADATA_COPIES`]
+    /// copies.
     pub fn metadata_columns(self) -> u32 {
         if self.has_stripes() {
             (u32::from(self.columns) + PARITY_COLUMNS) / METADATA_COPIES
@@ -210,33 +212,33 @@ impl Geometry {
         }
     }
 
-    /// The block of a segment with which metadata begins.
+    /// Returns the block of a segment with which metadata begins.
     pub fn first_metadata_block(self) -> u32 {
         if self.has_stripes() { self.blocks_per_segment() } else { 0 }
     }
 
-    /// Blocks of 4 KiB of a segment that metadata can have, in both of its halves.
+    /// Returns the 4 KiB blocks of a segment for metadata, in both of its halves.
     pub fn metadata_blocks(self) -> u32 {
         self.rows() * self.metadata_columns()
     }
 
-    /// Blocks of 4 KiB of a segment that metadata can have, if it stands twice.
+    /// Returns the 4 KiB blocks of a segment for metadata with two copies.
     pub fn mirrored_blocks(self) -> u32 {
         self.metadata_blocks() / 2
     }
 
-    /// Blocks of 4 KiB that a segment has addresses for.
+    /// Returns the number of 4 KiB blocks that have an address in a segment.
     fn addressed_blocks(self) -> u32 {
         self.blocks_per_segment().max(self.first_metadata_block() + self.metadata_blocks())
     }
 
-    /// Whether a place is one of metadata, in a pool with stripes.
+    /// Returns whether a place is one of metadata, in a striped pool.
     pub fn is_of_metadata(self, place: Place) -> bool {
         self.has_stripes() && place.offset_units / UNITS_PER_BLOCK >= self.first_metadata_block()
     }
 
-    /// Where the second copy of what is at `place` stands, if that is metadata; `None` if `place`
-    /// is where second copies stand, or crosses over to there.
+    /// Returns the place of the second copy of what is at `place`, if that is metadata; `None` if
+    /// `place` is among second copies, or extends into them.
     pub fn copy_of(self, place: Place, bytes: u64) -> Option<Place> {
         let half_units = self.mirrored_blocks() * UNITS_PER_BLOCK;
         let start_units = self.first_metadata_block() * UNITS_PER_BLOCK;
@@ -246,7 +248,7 @@ impl Geometry {
             .then(|| Place { offset_units: place.offset_units + half_units, ..place })
     }
 
-    /// The offset of a place on its device, or on each of those that have it, in bytes.
+    /// Returns the offset of a place on its device, or on each device that has it, in bytes.
     pub fn offset_bytes(self, place: Place) -> u64 {
         let offset_bytes = u64::from(place.offset_units) * PLACE_UNIT_BYTES;
         let in_part =
@@ -254,8 +256,8 @@ impl Geometry {
         self.part_offset_bytes(place.segment) + in_part
     }
 
-    /// When the block of a place is written, counted as what fills its segment does: the row of one
-    /// of the log, the number of one of metadata.
+    /// Returns the order in which the block of a place is written in its segment: its row in the
+    /// log, its number in metadata.
     pub fn written_as(self, place: Place) -> u32 {
         let block = place.offset_units / UNITS_PER_BLOCK;
         match block.checked_sub(self.first_metadata_block()) {
@@ -264,7 +266,7 @@ impl Geometry {
         }
     }
 
-    /// Where on a device its part of a segment begins, in bytes.
+    /// Returns where a device's part of a segment begins, in bytes.
     pub fn part_offset_bytes(self, segment: u32) -> u64 {
         match u64::from(segment) {
             0 => 0,
@@ -272,8 +274,8 @@ impl Geometry {
         }
     }
 
-    /// Whether `bytes` from `place` are inside one segment that can hold data, and all of the log,
-    /// or all metadata, where these have addresses of their own.
+    /// Returns whether `bytes` from `place` are within one segment that can hold data, and are all
+    /// log or all metadata, if these have separate addresses.
     pub fn contains(self, place: Place, bytes: u64) -> bool {
         let end_blocks = match self.has_stripes() && !self.is_of_metadata(place) {
             true => self.blocks_per_segment(),
@@ -360,7 +362,7 @@ mod tests {
         let plain = Geometry::of_segments(64 << 10, (16 << 20) + (40 << 16)).unwrap();
         let geometry = plain.with_columns(4).unwrap();
         assert_eq!(geometry.check(plain.pool_bytes(), SEGMENTS_MAX), Ok(geometry));
-        // Each device has as much of it as it would have of a pool of its own.
+        // Each device has as much of it as of a pool of its own.
         assert_eq!(geometry.pool_bytes(), plain.pool_bytes());
         assert_eq!(geometry.usable_bytes(), 4 * plain.usable_bytes());
         // 16 rows of four blocks of data, or of two of metadata, on six devices.
@@ -374,7 +376,7 @@ mod tests {
         assert_eq!(geometry.copy_of(place(79), 4096), Some(place(95)));
         assert_eq!(geometry.copy_of(place(79), 8192), None);
         assert_eq!(geometry.copy_of(place(63), 64), None);
-        // Block 35 is in row 3 of column 2; block 84 is 20 behind the first of metadata.
+        // Block 35 is in row 3 of column 2; block 84 is 20 after the first of metadata.
         assert_eq!((geometry.written_as(place(35)), geometry.written_as(place(84))), (3, 20));
         assert_eq!(geometry.offset_bytes(place(35)), (16 << 20) + (2 << 16) + 3 * 4096);
         let columns = |columns| plain.with_columns(columns).map(Geometry::metadata_columns);
@@ -382,7 +384,8 @@ mod tests {
         assert!(columns(0).is_err() && columns(17).is_err());
     }
 
-    /// Parts lie on each device as the segments of a pool on one: no two share a block.
+    /// Parts are contiguous on each device, like the segments of a pool on one: no two share a
+    /// block.
     #[test]
     fn parts_lie_one_behind_the_other() {
         for bits in 16..=32 {

@@ -21,12 +21,13 @@ use crate::row::ROW_BYTES;
 
 /// Bytes of pairs in a leaf, unless it is one pair: with the header of the piece they fill a block.
 pub const LEAF_BYTES_MAX: usize = 4096 - STREAM_HEADER_BYTES;
-/// Numbers of leaves are below this: together they have 64 GiB, and memory holds all of them.
+/// Numbers of leaves are lower than this: together leaves have 64 GiB, and memory holds all of
+/// them.
 pub const LEAF_NUMBERS_MAX: u64 = 1 << 24;
 /// Bytes of a pair before its key.
 const PAIR_HEADER_BYTES: usize = 5;
 
-/// Bytes that a pair takes.
+/// Returns the bytes of a pair.
 pub fn pair_bytes(key: &[u8], value: &[u8]) -> usize {
     PAIR_HEADER_BYTES + key.len() + value.len()
 }
@@ -40,7 +41,7 @@ pub fn encode_pair(key: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(value);
 }
 
-/// The pairs of a leaf, or of the stream, up to the first that is cut off.
+/// Decodes the pairs of a leaf, or of the stream, up to the first that is incomplete.
 pub fn decode_pairs(bytes: &[u8]) -> impl Iterator<Item = Result<(&[u8], &[u8]), FormatError>> {
     let mut reader = Reader::new(bytes);
     std::iter::from_fn(move || (reader.remaining() > 0).then(|| decode_pair(&mut reader))).scan(
@@ -58,7 +59,7 @@ fn decode_pair<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8], &'a [u8]), Form
     Ok((reader.bytes(key_bytes)?, reader.bytes(value_bytes)?))
 }
 
-/// Where a leaf is.
+/// The location of a leaf.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeafRow {
     /// The first piece; none if there is no such leaf.
@@ -66,7 +67,7 @@ pub struct LeafRow {
 }
 
 impl LeafRow {
-    /// The row; `None` if it is free or impossible.
+    /// Decodes a row; `None` if it is free or impossible.
     ///
     /// # Panics
     /// If `raw` is shorter than [`ROW_BYTES`].
@@ -76,7 +77,7 @@ impl LeafRow {
         (fits && raw[24..31] == [0; 7] && raw[31] == 1).then_some(Self { first })
     }
 
-    /// Writes the row to `out`, which has [`ROW_BYTES`]; zeros if there is no such leaf.
+    /// Encodes the row into `out`, which has [`ROW_BYTES`]; zeros if there is no such leaf.
     pub fn encode(&self, out: &mut [u8]) {
         out[..ROW_BYTES].fill(0);
         if self.first.length_bytes > 0 {

@@ -45,23 +45,23 @@ const PARTS_AT: usize = MEMBERS_AT + DEVICES_MAX * MEMBER_BYTES;
 const RESERVED_AT: usize = PARTS_AT + 40;
 const SUM_AT: usize = 4064;
 
-/// The most devices of a pool.
+/// The maximum number of devices of a pool.
 pub const DEVICES_MAX: usize = 64;
 /// Bytes of a label.
 pub const LABEL_BYTES: usize = BLOCK_BYTES as usize;
-/// The offsets of the two copies on their device, in bytes: in segment 0, apart from each other and
+/// The offsets of the two copies on their device, in bytes: in segment 0, away from each other and
 /// from the superblocks.
 pub const LABEL_OFFSETS_BYTES: [u64; 2] = [2 << 20, 10 << 20];
 
 /// What is wrong with a label of a later version.
 pub const UNKNOWN_LABEL: &str = "it has a version of labels that is not known";
 
-/// The id of a device, which never changes and is never given again.
+/// The id of a device, which never changes and is never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(pub [u8; 16]);
 
 impl DeviceId {
-    /// That of the device on which a pool was made.
+    /// Returns the id of the device on which a pool was created.
     pub fn first_of(pool_id: [u8; 16]) -> Self {
         let mut id = [0; 16];
         let hash = blake3::derive_key("holdfast 2026 first device of a pool v1", &pool_id);
@@ -69,8 +69,8 @@ impl DeviceId {
         Self(id)
     }
 
-    /// That of a device that a pool gets with this number. `entropy` is random, so that none is
-    /// ever given again.
+    /// Returns the id of a device that joins a pool with this number. `entropy` is random, so that
+    /// no id is ever reused.
     pub fn of_member(pool_id: [u8; 16], number: u16, entropy: [u8; 16]) -> Self {
         let known = [&pool_id[..], &number.to_le_bytes(), &entropy].concat();
         let mut id = [0; 16];
@@ -86,14 +86,14 @@ impl std::fmt::Display for DeviceId {
     }
 }
 
-/// Whether what a member of a pool has counts.
+/// Whether the content of a member of a pool counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemberState {
-    /// It has all of the pool.
+    /// It has everything that it should have.
     In,
-    /// It has failed, or has not got all of the pool yet. It catches up when it is there.
+    /// It has failed, or does not have everything yet. It catches up when it is present.
     Out,
-    /// The same, but an administrator has it stay so.
+    /// The same, but an administrator keeps it out.
     Kept,
 }
 
@@ -114,24 +114,24 @@ impl MemberState {
 /// A device of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Which it is.
+    /// Its id.
     pub device: DeviceId,
-    /// How much of it the pool has, in bytes, or had when the label was written.
+    /// How much of it the pool uses, in bytes, as of this label.
     pub bytes: u64,
-    /// What rows of segments name it by, from 0 on.
+    /// Its number in maps of parts, from 0 on.
     pub number: u16,
-    /// Whether what it has counts.
+    /// Whether its content counts.
     pub state: MemberState,
 }
 
-/// What a device says of itself.
+/// What a device says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The pool that it belongs to.
+    /// Its pool.
     pub pool_id: [u8; 16],
-    /// Which device it is.
+    /// The id of the device.
     pub device: DeviceId,
-    /// Which of the members.
+    /// The number of the device among the members.
     pub number: u16,
     /// Incremented with each change of the members.
     pub sequence: u64,
@@ -139,12 +139,12 @@ pub struct Label {
     pub epoch: u64,
     /// All devices of the pool, by number.
     pub members: Vec<Member>,
-    /// Which map of parts counts, in a pool that has one.
+    /// The map of parts that counts, in a pool that has one.
     pub parts: PartsMapRef,
 }
 
 impl Label {
-    /// That of the only device of a pool.
+    /// Returns the label of the only device of a pool.
     pub fn of_only(root: &Superblock) -> Self {
         let device = DeviceId::first_of(root.pool_id);
         let state = MemberState::In;
@@ -154,7 +154,7 @@ impl Label {
         Self { pool_id, device, number: 0, sequence: 1, epoch, members, parts }
     }
 
-    /// The stored form: [`LABEL_BYTES`] bytes.
+    /// Encodes it: [`LABEL_BYTES`] bytes.
     ///
     /// # Panics
     /// If there are more than [`DEVICES_MAX`] members.
@@ -185,7 +185,7 @@ impl Label {
         out
     }
 
-    /// From the stored form.
+    /// Decodes one.
     ///
     /// # Errors
     /// What is wrong with it; [`UNKNOWN_LABEL`] if a later program has written it.
@@ -226,7 +226,8 @@ impl Label {
         Ok(label)
     }
 
-    /// The members are different devices in the order of their numbers, and it is one of them.
+    /// Checks that the members are different devices in the order of their numbers, and that it is
+    /// one of them.
     fn check(&self) -> Result<(), FormatError> {
         let mut devices: Vec<_> = self.members.iter().map(|member| member.device).collect();
         devices.sort_unstable();
@@ -304,7 +305,7 @@ mod tests {
         assert_eq!(Label::decode(&label.encode()), Ok(label));
     }
 
-    /// Changes a byte, and has the checksum be right.
+    /// Changes a byte, and corrects the checksum.
     fn forged(at: usize, value: u8) -> Result<Label, FormatError> {
         let mut bytes = label().encode();
         bytes[at] = value;

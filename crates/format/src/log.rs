@@ -52,16 +52,16 @@ const MAGIC: u32 = u32::from_le_bytes(*b"HFLR");
 pub const RECORD_HEADER_BYTES: usize = 96;
 const SEALED_BYTES: usize = 64;
 const COPIED_AT: usize = 80;
-/// The most bytes of entries in a record: 256 KiB of fingerprints for every payload that fits, and
-/// the longest value, with room to spare.
+/// The maximum bytes of entries in a record: 256 KiB of fingerprints for every payload that fits,
+/// and the longest value, with room to spare.
 pub const RECORD_ENTRIES_BYTES_MAX: usize = 512 << 10;
 
-/// How a record is written.
+/// The form of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecordVersion {
-    /// Header and entries stand once, and entries have no length.
+    /// Header and entries have one copy, and entries have no length.
     V2,
-    /// Header and entries stand in the next record too, and each entry has its length before it.
+    /// Header and entries have a copy in the next record, and each entry is preceded by its length.
     #[default]
     V3,
 }
@@ -82,7 +82,7 @@ impl RecordVersion {
         }
     }
 
-    /// How many bytes entries take, which take so many with their lengths.
+    /// Returns the bytes of entries in this form, given their bytes with lengths, and their number.
     pub fn entries_bytes(self, bytes_with_lengths: usize, count: usize) -> usize {
         match self {
             Self::V2 => bytes_with_lengths - count * ENTRY_LENGTH_BYTES,
@@ -109,24 +109,24 @@ pub struct LogPosition {
     pub block: u32,
     /// The next segment.
     pub next_segment: u32,
-    /// The number of the record that is, or will be, at this position.
+    /// The LSN of the record that is, or will be, at this position.
     pub lsn: u64,
-    /// The seal of the record before.
+    /// The seal of the previous record.
     pub previous: Seal,
 }
 
 /// The header of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHeader {
-    /// How it is written.
+    /// Its form.
     pub version: RecordVersion,
-    /// Its number: one more than that of the record before.
+    /// Its LSN: that of the previous record plus one.
     pub lsn: u64,
     /// The epoch of its writer.
     pub epoch: u64,
     /// The last record known to be durable.
     pub flushed_lsn: u64,
-    /// The seal of the record before.
+    /// The seal of the previous record.
     pub previous: Seal,
     /// 4 KiB blocks of header and entries.
     pub header_blocks: u16,
@@ -138,23 +138,24 @@ pub struct RecordHeader {
     pub entry_count: u32,
     /// The next segment.
     pub next_segment: u32,
-    /// Bytes of header and entries of the record before, as they stand behind the entries.
+    /// Bytes of header and entries of the previous record, which follow the entries.
     pub copied_bytes: u32,
     /// The seal.
     pub seal: Seal,
 }
 
-/// The most bytes of a record that the next one has a copy of.
+/// The maximum bytes of a record that the next one has a copy of.
 pub const RECORD_COPIED_BYTES_MAX: usize = RECORD_HEADER_BYTES + RECORD_ENTRIES_BYTES_MAX;
 
-/// The number of 4 KiB blocks for header and entries, and what is copied of the record before.
+/// Returns the number of 4 KiB blocks for header and entries, and the copy of the previous record.
 pub fn header_blocks(entries_bytes: usize, copied_bytes: usize) -> u32 {
     (RECORD_HEADER_BYTES + entries_bytes + copied_bytes).div_ceil(BLOCK_BYTES as usize) as u32
 }
 
 impl RecordHeader {
-    /// Puts the header before the entries, which are at [`RECORD_HEADER_BYTES`] of `record`, with
-    /// what is copied behind them; computes the seal over all, and returns it.
+    /// Writes the header before the entries, which are at [`RECORD_HEADER_BYTES`] of `record`,
+    /// followed by the copy of the previous record; computes the seal over the header and the
+    /// entries, and returns it.
     pub fn seal(mut self, record: &mut [u8], keys: &Keys) -> Seal {
         put(record, 0, &MAGIC.to_le_bytes());
         put(record, 4, &self.version.encode().to_le_bytes());
@@ -174,7 +175,7 @@ impl RecordHeader {
         self.seal
     }
 
-    /// Where the entries end, and where what is copied of the record before does.
+    /// Returns where the entries end, and where the copy of the previous record does.
     fn ends(&self) -> (usize, usize) {
         let entries = RECORD_HEADER_BYTES + self.entries_bytes as usize;
         (entries, entries + self.copied_bytes as usize)
@@ -194,19 +195,19 @@ impl RecordHeader {
         }
     }
 
-    /// What the next record has a copy of.
+    /// Returns what the next record has a copy of.
     pub fn own_part<'a>(&self, record: &'a [u8]) -> &'a [u8] {
         &record[..self.ends().0]
     }
 
     /// Zeroes the padding at the end of the blocks of a verified header. The seal does not cover
-    /// it, and after a torn write anything may be there.
+    /// it, and after a torn write it may contain anything.
     pub fn clear_padding(&self, record: &mut [u8]) {
         record[self.ends().1..].fill(0);
     }
 
-    /// The record before, as a verified record has it, and what [`RecordHeader::own_part`] of that
-    /// is; `None` if it has nothing of it.
+    /// Returns the header of the previous record, from the copy in a verified record, and the
+    /// [`RecordHeader::own_part`] of that; `None` if there is no copy.
     pub fn record_before<'a>(
         &self,
         record: &'a [u8],
@@ -224,7 +225,7 @@ impl RecordHeader {
         Ok(Some((before, own)))
     }
 
-    /// Reads the fields of the first block, without trusting them: [`RecordHeader::verify`] shows
+    /// Decodes the fields of the first block, without trusting them: [`RecordHeader::verify`] shows
     /// whether it is a record, once `header_blocks` blocks were read.
     pub fn decode(block: &[u8]) -> Result<Self, FormatError> {
         let mut reader = Reader::new(block);
@@ -268,12 +269,12 @@ impl RecordHeader {
         })
     }
 
-    /// Whether `record`, with all of its header blocks, has the right seal.
+    /// Returns whether `record`, with all of its header blocks, has the right seal.
     pub fn verify(&self, record: &[u8], keys: &Keys) -> bool {
         record.len() >= self.ends().1 && self.seal_of(record, keys) == self.seal
     }
 
-    /// The entries of a verified record.
+    /// Decodes the entries of a verified record.
     pub fn entries(&self, record: &[u8]) -> Result<Vec<Entry>, FormatError> {
         let Some(bytes) = record.get(RECORD_HEADER_BYTES..self.ends().0) else {
             return Err(FormatError { what: "the record ends too early", offset: record.len() });
@@ -292,7 +293,7 @@ impl RecordHeader {
         Ok(entries)
     }
 
-    /// 4 KiB blocks of header, entries and payload.
+    /// Returns the 4 KiB blocks of header, entries and payload.
     pub fn total_blocks(&self) -> u64 {
         u64::from(self.header_blocks) + u64::from(self.payload_blocks)
     }
@@ -366,7 +367,7 @@ mod tests {
             let (found, part) = decoded.record_before(&bytes).unwrap().unwrap();
             assert_eq!((found, part), (before, &own[..]));
             assert_eq!(found.entries(part).unwrap(), entries);
-            // A copy of another record than the one before, or of a part of it.
+            // A copy of another record than the previous one, or of a part of it.
             let other = RecordHeader { previous: Seal([9; 16]), ..decoded };
             assert!(other.record_before(&bytes).is_err());
             let shorter = RecordHeader { copied_bytes: decoded.copied_bytes - 1, ..decoded };

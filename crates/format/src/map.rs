@@ -56,7 +56,7 @@ impl ChunkId {
 pub struct NodeId(pub u64);
 
 impl NodeId {
-    /// As a volume's root: nothing is known of the volume, except that it exists.
+    /// The root of a volume of which nothing is known, except that it exists.
     pub const LOST: Self = Self(ID_MASK);
 }
 
@@ -77,7 +77,7 @@ pub enum MapEntry {
 }
 
 impl MapEntry {
-    /// The stored form.
+    /// Encodes it.
     pub fn encode(self) -> u64 {
         let (kind, value) = match self {
             Self::Hole => (0, 0),
@@ -90,7 +90,7 @@ impl MapEntry {
         kind << KIND_SHIFT | value & ID_MASK
     }
 
-    /// From the stored form.
+    /// Decodes one.
     pub fn decode(raw: u64) -> Result<Self, FormatError> {
         let value = raw & ID_MASK;
         match (raw >> KIND_SHIFT, value) {
@@ -104,12 +104,12 @@ impl MapEntry {
         }
     }
 
-    /// Whether all blocks below it are alike, without a reference to anything.
+    /// Returns whether all blocks below it are alike, without a reference to anything.
     pub fn is_uniform(self) -> bool {
         matches!(self, Self::Hole | Self::Zero | Self::Pattern(_))
     }
 
-    /// Whether the blocks count as mapped (SBC-4).
+    /// Returns whether the blocks count as mapped (SBC-4).
     pub fn is_mapped(self) -> bool {
         self != Self::Hole
     }
@@ -129,30 +129,30 @@ impl Fanout {
     /// The smallest fan-out: four entries.
     pub const SMALL: Self = Self { log2: 2 };
 
-    /// With `entries` per node: a power of two from 4 to 256.
+    /// Returns the fan-out with `entries` per node: a power of two from 4 to 256.
     pub fn of_entries(entries: usize) -> Option<Self> {
         let valid = entries.is_power_of_two() && (4..=NODE_ENTRIES).contains(&entries);
         valid.then_some(Self { log2: entries.trailing_zeros() as u8 })
     }
 
-    /// How many entries of a node are used.
+    /// Returns how many entries of a node are used.
     pub fn entries(self) -> usize {
         1 << self.log2
     }
 
-    /// The highest level: a node of it spans the largest volume, 64 TiB.
+    /// Returns the highest level: a node of it spans the largest volume, 64 TiB.
     pub fn level_max(self) -> u8 {
         (VOLUME_BLOCKS_MAX.ilog2() as u8).div_ceil(self.log2)
     }
 
-    /// How many blocks a node of `level` spans; a level of 0 is a block itself.
+    /// Returns how many blocks a node of `level` spans; level 0 is a block itself.
     #[inline]
     pub fn span_blocks(self, level: u8) -> u64 {
         debug_assert!(level <= self.level_max());
         1 << (u32::from(self.log2) * u32::from(level))
     }
 
-    /// The lowest level whose node spans `blocks`.
+    /// Returns the lowest level whose nodes span `blocks`.
     pub fn level_for(self, blocks: u64) -> u8 {
         let max = self.level_max();
         (1..max).find(|&level| self.span_blocks(level) >= blocks).unwrap_or(max)
@@ -165,26 +165,26 @@ impl Default for Fanout {
     }
 }
 
-/// A node in memory: the entries in their stored form, all of them known to decode.
+/// A node in memory: the entries in their encoded form, all of them known to decode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     raw: [u64; NODE_ENTRIES],
 }
 
 impl Node {
-    /// A node with `entry` for everything.
+    /// Returns a node with `entry` everywhere.
     pub fn uniform(entry: MapEntry, fanout: Fanout) -> Self {
         let mut node = Self::empty();
         node.raw[..fanout.entries()].fill(entry.encode());
         node
     }
 
-    /// A node of holes.
+    /// Returns a node of holes.
     pub fn empty() -> Self {
         Self { raw: [MapEntry::Hole.encode(); NODE_ENTRIES] }
     }
 
-    /// The entry at `index` (0..256).
+    /// Returns the entry at `index` (0..256).
     pub fn get(&self, index: usize) -> MapEntry {
         MapEntry::decode(self.raw[index]).expect("checked when it was decoded or set")
     }
@@ -194,19 +194,19 @@ impl Node {
         self.raw[index] = entry.encode();
     }
 
-    /// All entries, in order; unused ones are holes.
+    /// Returns all entries, in order; unused ones are holes.
     pub fn entries(&self) -> impl Iterator<Item = MapEntry> + '_ {
         (0..NODE_ENTRIES).map(|index| self.get(index))
     }
 
-    /// Writes it to `out`, which has [`NODE_BYTES`].
+    /// Encodes it into `out`, which has [`NODE_BYTES`].
     pub fn encode(&self, out: &mut [u8]) {
         for (index, raw) in self.raw.iter().enumerate() {
             put(out, index * 8, &raw.to_le_bytes());
         }
     }
 
-    /// Reads it; `level` determines whether its entries may refer to nodes.
+    /// Decodes one; `level` determines whether its entries may refer to nodes.
     pub fn decode(bytes: &[u8], level: u8) -> Result<Self, FormatError> {
         if bytes.len() != NODE_BYTES {
             return Err(FormatError { what: "a node has 2048 bytes", offset: 0 });

@@ -36,14 +36,14 @@ pub const ROWS_PER_PAGE: u64 = (PAGE_BYTES / ROW_BYTES) as u64;
 pub const REFS_PER_DIRECTORY: u64 = (PAGE_BYTES / REF_BYTES) as u64;
 /// Bytes of a reference.
 pub const REF_BYTES: usize = 16;
-/// The most directories above a row page: 2^60 rows need seven.
+/// The maximum number of directories above a row page: 2^60 rows need seven.
 pub const TABLE_HEIGHT_MAX: u8 = 7;
-/// The most content bytes in a piece of a stream.
+/// The maximum bytes of content of a piece of a stream.
 pub const STREAM_PIECE_BYTES_MAX: usize = (1 << 20) - STREAM_HEADER_BYTES;
 /// Bytes before the content of a piece.
 pub const STREAM_HEADER_BYTES: usize = 32;
 
-/// Where a page is, and what its checksum must be.
+/// The location of a page, and its checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageRef {
     /// The place; nowhere if the page does not exist.
@@ -56,18 +56,18 @@ impl PageRef {
     /// No page.
     pub const NONE: PageRef = PageRef { place: Place::NONE, checksum: 0 };
 
-    /// The same page, never to be read again: it missed changes, and must not be taken for the
-    /// newest version if it becomes readable again.
+    /// Returns a reference to the same page that must never be read again: it missed changes, and
+    /// must not be taken for the newest version if it becomes readable again.
     pub fn spoiled(self) -> Self {
         Self { checksum: u64::MAX, ..self }
     }
 
-    /// Whether the page does not exist.
+    /// Returns whether the page does not exist.
     pub fn is_none(self) -> bool {
         self.place.is_none()
     }
 
-    /// The reference at `index` of a directory.
+    /// Returns the reference at `index` of a directory.
     ///
     /// # Panics
     /// If the directory is shorter than that.
@@ -78,7 +78,7 @@ impl PageRef {
         Self { place, checksum: u64_at(directory, at + 8) }
     }
 
-    /// Puts the reference at `index` of a directory.
+    /// Writes the reference at `index` of a directory.
     ///
     /// # Panics
     /// If the directory is shorter than that.
@@ -86,7 +86,7 @@ impl PageRef {
         put(directory, index * REF_BYTES, &self.encode());
     }
 
-    /// The stored form.
+    /// Encodes it.
     pub fn encode(self) -> [u8; REF_BYTES] {
         let mut out = [0; REF_BYTES];
         put(&mut out, 0, &self.place.segment.to_le_bytes());
@@ -95,7 +95,7 @@ impl PageRef {
         out
     }
 
-    /// From the stored form.
+    /// Decodes one.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, FormatError> {
         let place = Place { segment: reader.u32()?, offset_units: reader.u32()? };
         Ok(Self { place, checksum: reader.u64()? })
@@ -107,7 +107,7 @@ impl PageRef {
 pub struct TableRoot {
     /// The page at the top.
     pub page: PageRef,
-    /// How many directories are above a row page.
+    /// The number of directories above a row page.
     pub height: u8,
 }
 
@@ -121,7 +121,7 @@ pub struct StreamRef {
 }
 
 impl StreamRef {
-    /// The stored form: 24 bytes.
+    /// Encodes it: 24 bytes.
     pub fn encode(self) -> [u8; 24] {
         let mut out = [0; 24];
         put(&mut out, 0, &self.page.encode());
@@ -129,7 +129,7 @@ impl StreamRef {
         out
     }
 
-    /// From the stored form.
+    /// Decodes one.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, FormatError> {
         let page = PageRef::decode(reader)?;
         let length_bytes = reader.u32()?;
@@ -141,7 +141,7 @@ impl StreamRef {
     }
 }
 
-/// A piece of a stream, from its content and the reference of the next piece.
+/// Encodes a piece of a stream, given its content and the reference to the next piece.
 pub fn encode_stream_piece(next: StreamRef, content: &[u8]) -> Vec<u8> {
     debug_assert!(content.len() <= STREAM_PIECE_BYTES_MAX);
     let mut out = Vec::with_capacity(STREAM_HEADER_BYTES + content.len());
@@ -152,7 +152,8 @@ pub fn encode_stream_piece(next: StreamRef, content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The reference of the next piece, and the content of this one.
+/// Decodes a piece of a stream: returns the reference to the next piece, and the content of this
+/// one.
 pub fn decode_stream_piece(piece: &[u8]) -> Result<(StreamRef, &[u8]), FormatError> {
     let mut reader = Reader::new(piece);
     let next = StreamRef::decode(&mut reader)?;

@@ -2,7 +2,7 @@
 
 const NUMBER_BITS: u32 = 26;
 
-/// The most devices that a map can name: their numbers are below.
+/// The maximum number of devices in a map: their numbers are lower.
 pub const MAPPED_DEVICES_MAX: u16 = 64;
 /// The highest number of a part.
 pub const PART_NUMBER_MAX: u32 = (1 << NUMBER_BITS) - 1;
@@ -12,15 +12,15 @@ pub const PART_NUMBER_MAX: u32 = (1 << NUMBER_BITS) - 1;
 pub struct Part {
     /// The number of the device.
     pub device: u8,
-    /// The number of the part, from 1 on: what is before part 1 is for roots and labels.
+    /// The number of the part, from 1 on; roots and labels are before part 1.
     pub number: u32,
 }
 
 impl Part {
-    /// As a map has it.
+    /// Encodes it for a map.
     ///
     /// # Panics
-    /// If a map can't name it.
+    /// If it does not fit.
     pub(crate) fn pack(self) -> u32 {
         let fits = u16::from(self.device) < MAPPED_DEVICES_MAX
             && (1..=PART_NUMBER_MAX).contains(&self.number);

@@ -37,56 +37,56 @@ use crate::codec::Reader;
 pub use crate::part::{MAPPED_DEVICES_MAX, PART_NUMBER_MAX, Part};
 
 const MAGIC: [u8; 8] = *b"HOLDPART";
-/// All segments have the same width, and they may have several.
+/// 1: all segments have the same width; 2: they may have several.
 const VERSIONS: [u32; 2] = [1, 2];
 const SUM_AT: usize = 4064;
 const HEADER_BYTES: usize = BLOCK_BYTES as usize;
 
-/// The most columns of a segment, and the fewest: of a map of three or more.
+/// The range of the maximum number of columns of a segment.
 const COLUMNS: std::ops::RangeInclusive<u8> = 3..=18;
-/// The fewest columns of a segment, where segments have several widths.
+/// The minimum number of columns of a segment, if segments have several widths.
 pub const COLUMNS_MIN: u8 = 4;
-/// The offsets of the two places of a map on its device, in bytes: in segment 0, apart from the
+/// The offsets of the two locations of a map on its device, in bytes: in segment 0, apart from the
 /// superblocks, their stand-in and the labels.
 pub const PARTS_MAP_OFFSETS_BYTES: [u64; 2] = [(4 << 20) + (64 << 10), 11 << 20];
-/// The most bytes of a map.
+/// The maximum bytes of a map.
 pub const PARTS_MAP_BYTES_MAX: u64 = (4 << 20) - (64 << 10);
-/// The most columns that the segments of a pool can have together.
+/// The maximum number of columns of all segments of a pool together.
 pub const COLUMNS_IN_MAP_MAX: u64 = (PARTS_MAP_BYTES_MAX - BLOCK_BYTES) / 4;
 
-/// Where each column of each segment is.
+/// The location of each column of each segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartsMap {
-    /// The pool that it is of.
+    /// Its pool.
     pub pool_id: [u8; 16],
     /// Incremented with each change of the map.
     pub sequence: u64,
-    /// Devices that are emptied: bit n for number n.
+    /// Devices that are being emptied: bit n for number n.
     pub emptied: u64,
-    /// How many devices may be lost and their columns made again in free parts of the others.
+    /// How many devices may be lost and their columns rebuilt in free parts of the others.
     pub spares: u8,
-    /// Columns of each segment when the pool was made: what its root counts with.
+    /// The columns of each segment when the pool was created, which its root refers to.
     made_with: u8,
-    /// The most columns of a segment: so many entries each of them has.
+    /// The maximum number of columns of a segment, and the number of entries of each.
     columns: u8,
-    /// Of segment 1 on, packed as they are stored; [`NONE`] where a segment has no such column.
+    /// From segment 1 on, packed as stored; [`NONE`] if a segment has no such column.
     packed: Vec<u32>,
 }
 
 /// The entry of a column that a segment does not have.
 const NONE: u32 = 0;
 
-/// Which map counts, as labels say it.
+/// The map that counts, as labels identify it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartsMapRef {
-    /// Its sequence; 0 if the pool has none.
+    /// Its sequence number; 0 if the pool has none.
     pub sequence: u64,
     /// Its checksum.
     pub sum: [u8; 32],
 }
 
 impl PartsMap {
-    /// A map of no segments yet, of so many columns each, data and parity.
+    /// Creates a map without segments, of so many columns each, data and parity.
     ///
     /// # Panics
     /// If that is not 3 to 18.
@@ -96,8 +96,8 @@ impl PartsMap {
         Self { pool_id, sequence: 1, emptied: 0, spares: 0, made_with, columns, packed }
     }
 
-    /// That of a pool without one: of so many segments over all of as many devices as there are
-    /// columns. Its sequence is 0.
+    /// Returns the map of a pool without one: so many segments on as many devices as there are
+    /// columns. Its sequence number is 0.
     ///
     /// # Panics
     /// As [`PartsMap::new`].
@@ -111,22 +111,22 @@ impl PartsMap {
         map
     }
 
-    /// The same, to be changed: with the sequence that follows.
+    /// Returns a copy to be changed, with the next sequence number.
     pub fn successor(&self) -> Self {
         Self { sequence: self.sequence + 1, ..self.clone() }
     }
 
-    /// The most columns that a segment has, data and parity.
+    /// Returns the maximum number of columns of a segment, data and parity.
     pub fn columns_max(&self) -> usize {
         self.columns.into()
     }
 
-    /// Columns of each segment when the pool was made.
+    /// Returns the columns of each segment when the pool was created.
     pub fn made_with(&self) -> usize {
         self.made_with.into()
     }
 
-    /// How many columns a segment has, data and parity.
+    /// Returns the number of columns of a segment, data and parity.
     ///
     /// # Panics
     /// If there is no such segment.
@@ -134,25 +134,25 @@ impl PartsMap {
         self.entries(segment).iter().take_while(|packed| **packed != NONE).count()
     }
 
-    /// Whether all segments have as many columns as when the pool was made.
+    /// Returns whether all segments have as many columns as when the pool was created.
     pub fn is_uniform(&self) -> bool {
         self.columns == self.made_with && !self.packed.contains(&NONE)
     }
 
-    /// How many segments it has, including that of the superblocks.
+    /// Returns the number of segments, including that of the superblocks.
     pub fn segment_count(&self) -> u32 {
         1 + (self.packed.len() / self.columns_max()) as u32
     }
 
-    /// Where a column of a segment is.
+    /// Returns the location of a column of a segment.
     ///
     /// # Panics
-    /// If there is none such.
+    /// If there is no such column.
     pub fn part(&self, segment: u32, column: usize) -> Part {
         Part::unpack(self.packed[self.index(segment, column)])
     }
 
-    /// Where the columns of a segment are.
+    /// Returns the locations of the columns of a segment.
     ///
     /// # Panics
     /// If there is no such segment.
@@ -166,21 +166,21 @@ impl PartsMap {
         &self.packed[start..start + self.columns_max()]
     }
 
-    /// The column of a segment that a device has, if it has one.
+    /// Returns the column of a segment on a device, if there is one.
     pub fn column_on(&self, segment: u32, device: u16) -> Option<usize> {
         self.parts(segment).position(|part| u16::from(part.device) == device)
     }
 
-    /// One more segment has its columns in these parts.
+    /// Adds a segment with its columns in these parts.
     ///
     /// # Panics
-    /// If they are not 3 to 18; if one has a number that there can't be.
+    /// If they are not 3 to 18; if one has an impossible number.
     pub fn push(&mut self, parts: &[Part]) {
         self.make_wider(parts.len());
         self.packed.extend(entries_of(parts, self.columns_max()));
     }
 
-    /// A segment, of which nothing is used, has its columns in these parts instead.
+    /// Moves the columns of an unused segment to these parts.
     ///
     /// # Panics
     /// As [`PartsMap::push`] and [`PartsMap::part`].
@@ -191,7 +191,7 @@ impl PartsMap {
         entries.zip(entries_of(parts, columns)).for_each(|(old, new)| *old = new);
     }
 
-    /// Entries have room for segments of so many columns.
+    /// Makes room for segments of so many columns.
     fn make_wider(&mut self, columns: usize) {
         let is_known = u8::try_from(columns).is_ok_and(|columns| COLUMNS.contains(&columns));
         assert!(is_known, "{columns} columns");
@@ -205,7 +205,7 @@ impl PartsMap {
         }
     }
 
-    /// A column of a segment is elsewhere.
+    /// Changes the location of a column of a segment.
     ///
     /// # Panics
     /// As [`PartsMap::part`] and [`PartsMap::push`].
@@ -219,7 +219,7 @@ impl PartsMap {
         (segment as usize - 1) * self.columns_max() + column
     }
 
-    /// The stored form, padded to whole blocks, and what labels say of it.
+    /// Encodes it, padded to whole blocks; returns also the reference for labels.
     ///
     /// # Panics
     /// If it is longer than [`PARTS_MAP_BYTES_MAX`].
@@ -244,19 +244,19 @@ impl PartsMap {
         (out, PartsMapRef { sequence: self.sequence, sum })
     }
 
-    /// How many bytes a map has that begins with this block, padded to whole blocks.
+    /// Returns the bytes of a map that begins with this block, padded to whole blocks.
     ///
     /// # Errors
-    /// If none begins so.
+    /// If no map begins so.
     pub fn stored_bytes(header: &[u8]) -> Result<usize, FormatError> {
         let header = Header::decode(header)?;
         Ok((HEADER_BYTES + 4 * header.entries).next_multiple_of(HEADER_BYTES))
     }
 
-    /// From the stored form.
+    /// Decodes one.
     ///
     /// # Errors
-    /// What is wrong with it. A map whose checksum is right, but which has a part twice, is refused
+    /// What is wrong with it. A map with a right checksum in which a part occurs twice is refused,
     /// too.
     pub fn decode(bytes: &[u8]) -> Result<(Self, PartsMapRef), FormatError> {
         let header = Header::decode(bytes)?;
@@ -307,12 +307,12 @@ impl PartsMap {
     }
 }
 
-/// What the first block says.
+/// The content of the first block.
 struct Header {
     columns: u8,
     spares: u8,
     made_with: u8,
-    /// Whether segments may have other columns than that.
+    /// Whether segments may have other numbers of columns.
     has_several: bool,
     pool_id: [u8; 16],
     sequence: u64,
@@ -355,7 +355,7 @@ impl Header {
     }
 }
 
-/// Of a map without its padding.
+/// Returns the checksum of a map without its padding.
 fn sum_of(bytes: &[u8]) -> [u8; 32] {
     let (header, entries) = bytes.split_at(HEADER_BYTES);
     superblock_sum(&[&header[..SUM_AT], entries].concat())
@@ -365,7 +365,7 @@ fn error<T>(what: &'static str, offset: usize) -> Result<T, FormatError> {
     Err(FormatError { what, offset })
 }
 
-/// The entries of a segment, of which there are so many.
+/// Returns the entries of a segment with so many columns.
 fn entries_of(parts: &[Part], columns: usize) -> impl Iterator<Item = u32> {
     parts.iter().map(|part| part.pack()).chain(none(columns - parts.len()))
 }

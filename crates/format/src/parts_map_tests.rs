@@ -84,7 +84,7 @@ fn segments_have_widths_of_their_own() {
     assert_eq!((bytes[8], bytes[12], bytes[14]), (2, 5, 4));
     assert_eq!(bytes[4096 + 16..4096 + 20], [0; 4]);
     assert_eq!(PartsMap::decode(&bytes), Ok((wide.clone(), named)));
-    // One of three columns, one with a gap, and impossible ones that a pool is made with.
+    // One with three columns, one with a gap, and impossible numbers for a new pool.
     for (at, value) in [(4096 + 60 + 12, 0), (4096 + 60 + 4, 0), (14, 0), (14, 19), (15, 1)] {
         let mut forged = bytes.clone();
         forged[at..at + 4 * usize::from(at >= 4096)].fill(value);

@@ -3,8 +3,8 @@
 use crate::geometry::{Geometry, Place, UNITS_PER_BLOCK};
 use crate::log::LogPosition;
 
-/// Where the blocks of a record are: it has rows of its segment for itself, and fills them column
-/// by column. With one column its blocks are one behind the other.
+/// The locations of a record's blocks: it has its own rows of its segment, and fills them column by
+/// column. With one column its blocks are contiguous.
 ///
 /// ```text
 /// 3 columns of 8 rows, a record of 8 blocks in 3 rows from row 2 on:
@@ -24,7 +24,7 @@ pub struct RecordPlaces {
 }
 
 impl RecordPlaces {
-    /// Those of a record at a position, which is inside of its segment.
+    /// Returns the places of a record at a position, which is within its segment.
     pub fn new(
         geometry: Geometry,
         at: &LogPosition,
@@ -38,35 +38,35 @@ impl RecordPlaces {
         Self { segment, row, rows, segment_rows, header_blocks }
     }
 
-    /// How many rows it has: so many of its first blocks are next to each other.
+    /// Returns how many rows it has: so many of its first blocks are contiguous.
     pub fn rows(self) -> u32 {
         self.rows
     }
 
-    /// Where one of its blocks is, by its number.
+    /// Returns the place of one of its blocks, by its number.
     pub fn block(self, number: u32) -> Place {
         let (column, row) = (number / self.rows, self.row + number % self.rows);
         Place::of_block(self.segment, column * self.segment_rows + row)
     }
 
-    /// Where something of its payload is, by how far behind the beginning of that, in units of 64
+    /// Returns the place of a part of its payload, by the offset in the payload, in units of 64
     /// bytes.
     pub fn payload(self, units: u32) -> Place {
         let block = self.block(self.header_blocks + units / UNITS_PER_BLOCK);
         Place { offset_units: block.offset_units + units % UNITS_PER_BLOCK, ..block }
     }
 
-    /// How many blocks of payload, from there on, are next to each other.
+    /// Returns how many blocks of payload, from that offset on, are contiguous.
     pub fn in_a_row(self, units: u32) -> u32 {
         self.rows - (self.header_blocks + units / UNITS_PER_BLOCK) % self.rows
     }
 }
 
-/// The most blocks that a group is in: eight blocks that did not become less, from the middle of a
-/// block on.
+/// The maximum number of blocks that contain a group: eight blocks that were not shortened, from
+/// the middle of a block on.
 const GROUP_COVERS_MAX: u32 = 9;
 
-/// The most rows of a record with so many blocks, whatever groups are among them.
+/// Returns the maximum number of rows of a record with so many blocks, for any groups among them.
 pub fn rows_max(columns: u32, blocks: u32) -> u32 {
     if columns == 1 {
         return blocks;
@@ -75,7 +75,8 @@ pub fn rows_max(columns: u32, blocks: u32) -> u32 {
     (blocks + gaps).div_ceil(columns).max(GROUP_COVERS_MAX)
 }
 
-/// The most blocks of a record that has so many rows at most, whatever groups are among them.
+/// Returns the maximum number of blocks of a record that fits so many rows, for any groups among
+/// them.
 pub fn blocks_that_fit(columns: u32, rows: u32) -> u32 {
     if columns == 1 {
         return rows;
@@ -105,7 +106,7 @@ mod tests {
         let blocks: Vec<u32> =
             (0..9).map(|number| places.block(number).offset_units / 64).collect();
         assert_eq!(blocks, [2, 3, 4, 18, 19, 20, 34, 35, 36]);
-        // Its payload begins behind the header.
+        // Its payload begins after the header.
         assert_eq!(places.payload(0), Place::of_block(7, 3));
         assert_eq!(places.payload(2 * 64 + 5), Place { segment: 7, offset_units: 18 * 64 + 5 });
         assert_eq!([0, 64, 128, 192].map(|units| places.in_a_row(units)), [2, 1, 3, 2]);
@@ -126,7 +127,7 @@ mod tests {
     }
 
     proptest! {
-        /// No two blocks of a record are at one place, and all are in rows of its own.
+        /// No two blocks of a record are at the same place, and all are in its own rows.
         #[test]
         fn blocks_are_each_in_a_row_of_the_record(
             columns in 1..=16u8,
@@ -137,14 +138,14 @@ mod tests {
             let payload_blocks = payload_blocks.min(k * room - 1);
             let places = places(columns, row, (1, payload_blocks));
             let rows = places.rows();
-            // As few as they can be.
+            // As few rows as possible.
             prop_assert!(rows * k > payload_blocks && (rows - 1) * k <= payload_blocks);
             let mut seen = std::collections::BTreeSet::new();
             for number in 0..k * rows {
                 let block = places.block(number).offset_units / UNITS_PER_BLOCK;
                 prop_assert_eq!(block / 16, number / rows);
                 prop_assert!((row..row + rows).contains(&(block % 16)) && seen.insert(block));
-                // What is next to it in the record is below it, but at the end of a column.
+                // Its successor in the record is below it, except at the end of a column.
                 if !(number + 1).is_multiple_of(rows) {
                     prop_assert_eq!(places.block(number + 1), places.block(number).plus_blocks(1));
                 }

@@ -41,25 +41,25 @@ use crate::map::{Fanout, LEVEL_MAX, MapEntry, NodeId};
 /// Bytes of a row of the chunk, node and volume tables.
 pub const ROW_BYTES: usize = 32;
 
-/// Where a node is, how many references it has, and what is below it.
+/// The location of a node, its reference count, and the counts of what is below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeRow {
-    /// Where it is stored; nowhere if it never was.
+    /// Its location; nowhere if it was never stored.
     pub place: Place,
-    /// How many entries of live nodes, or volumes, refer to it.
+    /// The number of entries of live nodes, or volumes, that refer to it.
     pub reference_count: u32,
     /// The checksum of its stored bytes.
     pub checksum: u64,
-    /// How many blocks below it are mapped.
+    /// The number of mapped blocks below it.
     pub mapped_blocks: u64,
-    /// How many blocks below it refer to a chunk.
+    /// The number of blocks below it that refer to a chunk.
     pub data_blocks: u64,
     /// Its level, 1 for a leaf.
     pub level: u8,
 }
 
 impl NodeRow {
-    /// The row; `None` if it is free or impossible.
+    /// Decodes a row; `None` if it is free or impossible.
     ///
     /// # Panics
     /// If `raw` is shorter than [`ROW_BYTES`].
@@ -78,7 +78,7 @@ impl NodeRow {
         })
     }
 
-    /// Writes the row to `out`, which has [`ROW_BYTES`].
+    /// Encodes the row into `out`, which has [`ROW_BYTES`].
     pub fn encode(&self, out: &mut [u8]) {
         put(out, 0, &self.place.segment.to_le_bytes());
         put(out, 4, &self.place.offset_units.to_le_bytes());
@@ -106,7 +106,7 @@ impl NodeRow {
         Some(count)
     }
 
-    /// Mapped and data blocks of a stored row; `None` if it is free.
+    /// Returns the mapped and data blocks of a stored row; `None` if it is free.
     ///
     /// # Panics
     /// If `raw` is shorter than [`ROW_BYTES`].
@@ -128,7 +128,7 @@ pub struct VolumeRow {
     pub size_blocks: u64,
     /// The level of the root.
     pub level: u8,
-    /// What reduction skips in it.
+    /// The kinds of reduction that are off.
     pub handling: Handling,
     /// Whether it is a snapshot, which hosts can't write to.
     pub snapshot: bool,
@@ -144,7 +144,7 @@ impl VolumeRow {
         snapshot: false,
     };
 
-    /// The row; `None` if it is free or impossible.
+    /// Decodes a row; `None` if it is free or impossible.
     ///
     /// # Panics
     /// If `raw` is shorter than [`ROW_BYTES`].
@@ -173,7 +173,7 @@ impl VolumeRow {
         })
     }
 
-    /// Writes the row to `out`, which has [`ROW_BYTES`].
+    /// Encodes the row into `out`, which has [`ROW_BYTES`].
     pub fn encode(&self, out: &mut [u8]) {
         put(out, 0, &self.root.encode().to_le_bytes());
         put(out, 8, &self.size_blocks.to_le_bytes());

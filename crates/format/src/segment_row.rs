@@ -42,7 +42,7 @@ const NUMBER_AT: usize = 52;
 /// Bytes that are zero.
 const ZEROS: [std::ops::Range<usize>; 3] =
     [12..LSN_AT, 32..NUMBER_AT, NUMBER_AT + 4..SEGMENT_ROW_BYTES];
-/// What follows the copies: one column, as each segment has for its row.
+/// The bytes after the copies: one column, as each segment has in its row.
 const COLUMNS: [u8; LIVE_AT - COLUMNS_AT] = [0, 1, 0, 0, 0, 0];
 
 /// The use of a segment.
@@ -62,13 +62,13 @@ pub enum SegmentState {
 pub struct SegmentRow {
     /// Its use.
     pub state: SegmentState,
-    /// How much of it is live, in units of 64 bytes.
+    /// Its live units of 64 bytes.
     pub live_units: u32,
     /// The LSN at which it was opened.
     pub opened_lsn: u64,
-    /// The epoch in which it was opened; 0 where that is not known.
+    /// The epoch in which it was opened; 0 if that is not known.
     pub opened_epoch: u64,
-    /// Whether all that it holds stands twice, in either half ([`crate::Geometry::copy_of`]).
+    /// Whether all of it has two copies, one in each half ([`crate::Geometry::copy_of`]).
     pub mirrored: bool,
 }
 
@@ -86,7 +86,7 @@ impl SegmentState {
     }
 }
 
-/// Whether all in a segment stands twice, which only metadata does.
+/// Decodes whether all of a segment has two copies, which only metadata can have.
 fn decode_mirrored(raw: u8, state: SegmentState) -> Option<bool> {
     match raw {
         0 => Some(false),
@@ -100,10 +100,10 @@ fn error<T>(what: &'static str, offset: usize) -> Result<T, FormatError> {
 }
 
 impl SegmentRow {
-    /// The row of a segment.
+    /// Decodes the row of a segment.
     ///
     /// # Errors
-    /// If it is impossible, that of another segment, or has bytes that are not known.
+    /// If it is impossible, is that of another segment, or has unknown bytes.
     ///
     /// # Panics
     /// If `raw` is shorter than [`SEGMENT_ROW_BYTES`].
@@ -137,7 +137,7 @@ impl SegmentRow {
         })
     }
 
-    /// Writes the row of a segment to `out`, which has [`SEGMENT_ROW_BYTES`].
+    /// Encodes the row of a segment into `out`, which has [`SEGMENT_ROW_BYTES`].
     pub fn encode(&self, segment: u32, out: &mut [u8]) {
         out[..SEGMENT_ROW_BYTES].fill(0);
         if self.state == SegmentState::Free {
@@ -152,7 +152,7 @@ impl SegmentRow {
         put(out, NUMBER_AT, &segment.to_le_bytes());
     }
 
-    /// The row in the form of the stream; `None` if it is impossible.
+    /// Decodes a row in the form of the stream; `None` if it is impossible.
     ///
     /// # Panics
     /// If `raw` is shorter than [`SHORT_SEGMENT_ROW_BYTES`].
@@ -167,7 +167,7 @@ impl SegmentRow {
         })
     }
 
-    /// The row in the form of the stream.
+    /// Encodes the row in the form of the stream.
     pub fn encode_short(&self) -> [u8; SHORT_SEGMENT_ROW_BYTES] {
         let mut out = [0; SHORT_SEGMENT_ROW_BYTES];
         out[0] = self.state.code();
@@ -220,14 +220,14 @@ mod tests {
         assert_eq!(raw.iter().filter(|byte| **byte != 0).count(), 10);
     }
 
-    /// Whatever is not known is refused: each byte that is not one of a number.
+    /// Whatever is unknown is refused: each byte that is not part of a number.
     #[test]
     fn what_is_not_known_is_refused() {
         let raw = encoded(ROW, 3);
         let numbers = (LIVE_AT..LIVE_AT + 4).chain(LSN_AT..EPOCH_AT + 8);
         let numbers: Vec<usize> = numbers.collect();
         for at in (0..SEGMENT_ROW_BYTES).filter(|at| !numbers.contains(at)) {
-            // There are other states, and as many copies are those of another one.
+            // Other values are other states, or other numbers of copies.
             for bit in if at < 2 { 2..8 } else { 0..8 } {
                 let mut other = raw;
                 other[at] ^= 1 << bit;

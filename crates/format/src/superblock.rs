@@ -73,9 +73,9 @@ const KEY_SLOTS: std::ops::Range<usize> = 1024..3072;
 const SUM_AT: usize = 4064;
 /// Bytes of a superblock.
 pub const SUPERBLOCK_BYTES: usize = BLOCK_BYTES as usize;
-/// The offsets of the two copies, in bytes: far apart, so that one bad spot can't take both.
+/// The offsets of the two copies, in bytes: far apart, so that one bad spot can't destroy both.
 pub const SUPERBLOCK_OFFSETS_BYTES: [u64; 2] = [0, 8 << 20];
-/// The offset of what stands in for a copy that can't be written, in bytes.
+/// The offset of the stand-in for a copy that can't be written, in bytes.
 pub const SUPERBLOCK_STAND_IN_OFFSET_BYTES: u64 = 4 << 20;
 
 /// What is wrong with a superblock of a later version.
@@ -83,9 +83,9 @@ pub const UNKNOWN_VERSION: &str = "it has a version of the format that is not kn
 /// What is wrong with a superblock that has an incompatible feature.
 pub const UNKNOWN_FEATURE: &str = "it has an incompatible feature that is not known";
 
-/// What is wrong with a superblock of a pool in stripes that says nothing of them.
+/// What is wrong with a superblock of a striped pool without columns.
 const NO_STRIPES: &str = "impossible columns of a stripe";
-/// What is wrong with a superblock that has slots of keys.
+/// What is wrong with a superblock with key slots.
 const KEY_IN_SLOT: &str = "it has slots of keys, which are not known";
 
 /// The root of everything else.
@@ -93,11 +93,10 @@ const KEY_IN_SLOT: &str = "it has slots of keys, which are not known";
 pub struct Superblock {
     /// The version of the format.
     pub version: FormatVersion,
-    /// What the pool has beyond that.
+    /// The pool's features beyond that.
     pub features: Features,
-    /// Incremented with every opening after which nothing holds that ends with a loss of power:
-    /// what ends with it is stored with this number. Version 2 does not have it, and its epoch
-    /// stands for it.
+    /// Incremented with every opening that is a power on; state that ends with a power loss is
+    /// stored with this number. Version 2 does not have it, and uses its epoch instead.
     pub incarnation: u64,
     /// The pool's id, which never changes.
     pub pool_id: [u8; 16],
@@ -111,7 +110,7 @@ pub struct Superblock {
     pub capacity_bytes: u64,
     /// The division of the pool.
     pub geometry: Geometry,
-    /// The metadata segment that checkpoints continue to fill, 0 for none.
+    /// The metadata segment in which checkpoints continue, 0 for none.
     pub metadata_segment: u32,
     /// Its first free 4 KiB block.
     pub metadata_block: u32,
@@ -141,7 +140,7 @@ pub struct Superblock {
     pub segment_table: TableRoot,
 }
 
-/// What version 3 has beyond version 2.
+/// The fields of version 3 that version 2 does not have.
 #[derive(Default)]
 struct Later {
     features: Features,
@@ -167,8 +166,8 @@ fn decode_root(reader: &mut Reader<'_>) -> Result<TableRoot, FormatError> {
 }
 
 impl Superblock {
-    /// The first one of a pool, in which nothing was written yet: of the latest version, with the
-    /// sequence number 1.
+    /// Returns the first superblock of an empty pool: of the latest version, with the sequence
+    /// number 1.
     pub fn of_new_pool(
         pool_id: [u8; 16],
         root_key: [u8; 32],
@@ -203,12 +202,12 @@ impl Superblock {
         }
     }
 
-    /// Whether it has all that this version of the program gives a pool.
+    /// Returns whether it has everything that this version of the program gives a pool.
     pub fn is_latest(&self) -> bool {
         self.version == FormatVersion::default() && self.features.with_known() == self.features
     }
 
-    /// The stored form: [`SUPERBLOCK_BYTES`] bytes.
+    /// Encodes it: [`SUPERBLOCK_BYTES`] bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(SUPERBLOCK_BYTES);
         out.extend_from_slice(&MAGIC);
@@ -254,7 +253,7 @@ impl Superblock {
         out
     }
 
-    /// From the stored form.
+    /// Decodes one.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         if bytes.len() != SUPERBLOCK_BYTES {
             return Err(FormatError { what: "a superblock has 4096 bytes", offset: 0 });
@@ -292,7 +291,7 @@ impl Superblock {
         let columns = match u8::try_from(columns) {
             Ok(columns @ 2..) if has_stripes => columns,
             _ if has_stripes => return Err(FormatError { what: NO_STRIPES, offset: COLUMNS_AT }),
-            // Zeros, or what nobody has ever read.
+            // Zeros, or something that nobody has ever read.
             _ => 1,
         };
         let geometry = Geometry { part_bytes, segment_count, columns };
@@ -326,7 +325,7 @@ impl Superblock {
         Ok(superblock)
     }
 
-    /// What is in a table is in no stream.
+    /// Checks that nothing is both in a table and in a stream.
     fn check_kinds(&self) -> Result<(), FormatError> {
         let has_both = |table: TableRoot, stream: StreamRef, may_have_table: bool| {
             !table.page.is_none() && (stream.length_bytes > 0 || !may_have_table)

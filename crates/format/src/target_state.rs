@@ -42,13 +42,14 @@ use crate::codec::Reader;
 
 /// The first byte of each key.
 pub const TARGET_STATE_KEY: u8 = b'S';
-/// How many registrations a part holds.
+/// The maximum number of registrations in a part.
 pub const PART_REGISTRATIONS: usize = 200;
-/// The most registrations of a volume.
+/// The maximum number of registrations of a volume.
 pub const REGISTRATIONS_MAX: usize = 512;
-/// The most access states of a volume: a state for each group, and a port for each group.
+/// The maximum number of access states of a volume: each has a target port group with at least one
+/// port.
 pub const ACCESS_STATES_MAX: usize = 256;
-/// Kinds of events that are counted.
+/// The number of kinds of counted events.
 pub const EVENTS: usize = 4;
 
 const VERSION: u8 = 1;
@@ -58,7 +59,7 @@ const NO_HOLDER: u16 = u16::MAX;
 const HEADER_BYTES: usize = 39;
 const NEXUS_BYTES_MAX: usize = 19 + u8::MAX as usize;
 
-// What is longest fits a value.
+// The longest part fits a value.
 const _: () = assert!(
     HEADER_BYTES
         + 3 * ACCESS_STATES_MAX
@@ -70,23 +71,23 @@ const _: () = assert!(
 /// A key of the target's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateKey {
-    /// What earlier programs have counted in the place of the superblock's incarnation.
+    /// The counter that earlier programs used instead of the superblock's incarnation.
     Incarnation,
-    /// What is kept of a volume.
+    /// The state of a volume.
     Volume {
         /// The volume.
         volume: VolumeId,
         /// The part.
         part: u16,
     },
-    /// What makes ROD tokens.
+    /// The key and counter for making ROD tokens.
     TokenMaker,
     /// The ROD token with this identifier.
     Token(u64),
 }
 
 impl StateKey {
-    /// The stored form.
+    /// Encodes it.
     pub fn encode(self) -> Vec<u8> {
         match self {
             Self::Incarnation => vec![TARGET_STATE_KEY, b'i'],
@@ -101,10 +102,10 @@ impl StateKey {
         }
     }
 
-    /// Reads one.
+    /// Decodes a key.
     ///
     /// # Errors
-    /// If no such key is ever written.
+    /// If such a key is never written.
     pub fn decode(key: &[u8]) -> Result<Self, FormatError> {
         let mut reader = Reader::new(key);
         let found = match reader.array()? {
@@ -122,17 +123,17 @@ impl StateKey {
     }
 }
 
-/// The value of [`StateKey::Incarnation`].
+/// Encodes the value of [`StateKey::Incarnation`].
 pub fn encode_incarnation(incarnation: u64) -> Vec<u8> {
     let mut out = vec![VERSION];
     out.extend_from_slice(&incarnation.to_le_bytes());
     out
 }
 
-/// Reads the value of [`StateKey::Incarnation`].
+/// Decodes the value of [`StateKey::Incarnation`].
 ///
 /// # Errors
-/// If that is not what it is.
+/// If it is not valid.
 pub fn decode_incarnation(value: &[u8]) -> Result<u64, FormatError> {
     let mut reader = Reader::new(value);
     version(&mut reader)?;
@@ -146,54 +147,54 @@ pub fn decode_incarnation(value: &[u8]) -> Result<u64, FormatError> {
 pub struct NexusName {
     /// The number of the target's port.
     pub target_port: u16,
-    /// What tells ports of the host apart.
+    /// What distinguishes the ports of the host.
     pub id: [u8; 16],
     /// The host's name, up to 255 bytes.
     pub host: String,
 }
 
-/// A registered nexus.
+/// The registration of a nexus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
-    /// Who.
+    /// The registered nexus.
     pub nexus: NexusName,
     /// Its reservation key.
     pub key: u64,
 }
 
-/// What is kept of a volume.
+/// The state of a volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostState {
     /// The incarnation in which it was written.
     pub incarnation: u64,
-    /// Whether registrations and reservation are kept through a loss of power.
+    /// Whether registrations and the reservation persist through a power loss.
     pub aptpl: bool,
     /// PRGENERATION.
     pub generation: u32,
-    /// How often things happened of which hosts are told.
+    /// Counters of the events that hosts are notified of.
     pub events: [u32; EVENTS],
     /// The type of the persistent reservation, not 0.
     pub type_code: Option<u8>,
-    /// Which of the registrations holds it, unless all do.
+    /// The index of the registration that holds it, unless all do.
     pub holder: Option<u16>,
     /// The nexus that holds the volume by RESERVE.
     pub exclusive: Option<NexusName>,
     /// The states that hosts have set, by target port group.
     pub access: Vec<(u16, u8)>,
-    /// Who is registered.
+    /// The registrations.
     pub registrations: Vec<Registration>,
 }
 
 impl HostState {
-    /// How many parts it takes.
+    /// Returns how many parts it takes.
     pub fn part_count(&self) -> u16 {
         self.registrations.len().div_ceil(PART_REGISTRATIONS).max(1) as u16
     }
 
-    /// The stored form, a value for each part.
+    /// Encodes it, a value for each part.
     ///
     /// # Panics
-    /// If there is more of something than there can be, or a name is too long.
+    /// If there are too many of anything, or a name is too long.
     pub fn encode(&self) -> Vec<Vec<u8>> {
         assert!(self.registrations.len() <= REGISTRATIONS_MAX, "more registrations than fit");
         assert!(self.access.len() <= ACCESS_STATES_MAX, "more access states than fit");
@@ -233,10 +234,10 @@ impl HostState {
         out
     }
 
-    /// Reads all parts, in their order.
+    /// Decodes all parts, in order.
     ///
     /// # Errors
-    /// If one is damaged, missing or too many, or of another state.
+    /// If a part is damaged, missing, redundant, or of another state.
     pub fn decode<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Result<Self, FormatError> {
         let mut whole: Option<(Self, u16)> = None;
         let mut count = 0;

@@ -122,7 +122,7 @@ fn golden_bytes_of_a_compare_and_write() {
     expected.extend_from_slice(&[8, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
     expected.extend_from_slice(&[0, 0, 0x10, 0, 0, 0, 0, 0]);
     assert_eq!(bytes, expected);
-    // One of no sectors compares nothing, and is never recorded.
+    // A command without sectors compares nothing, and is never recorded.
     bytes[17] = 0;
     assert!(Entry::decode(&mut Reader::new(&bytes)).is_err());
 }
@@ -147,7 +147,7 @@ fn an_entry_is_as_long_as_it_says_and_some_that_are_unknown_are_passed_over() {
         for cut in 0..bytes.len() {
             assert!(decode(&bytes[..cut]).is_err(), "{entry:?}");
         }
-        // Longer than its fields, with a byte more behind them.
+        // Longer than its fields, with another byte after them.
         bytes[0] = bytes[0].wrapping_add(1);
         bytes.push(0);
         assert!(decode(&bytes).is_err(), "{entry:?}");

@@ -16,7 +16,7 @@ fn nexus() -> impl Strategy<Value = NexusName> {
 
 fn registrations() -> impl Strategy<Value = Vec<Registration>> {
     let one = (nexus(), any::<u64>()).prop_map(|(nexus, key)| Registration { nexus, key });
-    // Few are made up, and repeated: what matters is how many there are.
+    // A few are generated, and repeated: what matters is their number.
     (vec(one, 1..4), 0..=REGISTRATIONS_MAX)
         .prop_map(|(some, count)| some.iter().cycle().take(count).cloned().collect())
 }
@@ -85,7 +85,7 @@ proptest! {
         prop_assert!(decode(&parts).is_err());
     }
 
-    /// What does decode is written again as the same bytes: nothing is guessed at.
+    /// Whatever decodes is encoded as the same bytes: nothing is guessed.
     #[test]
     fn bent_bytes_are_refused_or_mean_what_they_say(
         state in state(),

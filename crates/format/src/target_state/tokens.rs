@@ -22,17 +22,17 @@ use crate::codec::Reader;
 
 /// The length of a token.
 pub const TOKEN_BYTES: usize = 512;
-/// The most pieces of a token.
+/// The maximum number of pieces of a token.
 pub const TOKEN_PIECES_MAX: usize = u8::MAX as usize;
 
-/// What makes tokens.
+/// The key and counter for making tokens.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoredTokenMaker {
     /// The incarnation whose tokens it makes.
     pub incarnation: u64,
     /// The key that signs them.
     pub key: [u8; 32],
-    /// All of them have lower identifiers.
+    /// The next identifier: those of all existing tokens are lower.
     pub next_id: u64,
 }
 
@@ -43,7 +43,7 @@ impl std::fmt::Debug for StoredTokenMaker {
 }
 
 impl StoredTokenMaker {
-    /// The stored form.
+    /// Encodes it.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![VERSION];
         out.extend_from_slice(&self.incarnation.to_le_bytes());
@@ -52,10 +52,10 @@ impl StoredTokenMaker {
         out
     }
 
-    /// Reads one.
+    /// Decodes one.
     ///
     /// # Errors
-    /// If that is not what it is.
+    /// If it is not valid.
     pub fn decode(value: &[u8]) -> Result<Self, FormatError> {
         let mut reader = Reader::new(value);
         version(&mut reader)?;
@@ -70,7 +70,7 @@ impl StoredTokenMaker {
 pub struct StoredToken {
     /// The incarnation in which it was made.
     pub incarnation: u64,
-    /// The volume that it is a copy of.
+    /// The volume of which it is a copy.
     pub source: VolumeId,
     /// Its inactivity timeout, in seconds.
     pub inactivity_s: u32,
@@ -78,12 +78,12 @@ pub struct StoredToken {
     pub token: [u8; TOKEN_BYTES],
     /// The initiator that made it.
     pub initiator: String,
-    /// Where its data is in the array's own volume.
+    /// The ranges of its data in the array's own volume.
     pub pieces: Vec<SectorRange>,
 }
 
 impl StoredToken {
-    /// The stored form.
+    /// Encodes it.
     ///
     /// # Panics
     /// If there are more than [`TOKEN_PIECES_MAX`] pieces, or the name has more than 255 bytes.
@@ -105,10 +105,10 @@ impl StoredToken {
         out
     }
 
-    /// Reads one.
+    /// Decodes one.
     ///
     /// # Errors
-    /// If that is not what it is.
+    /// If it is not valid.
     pub fn decode(value: &[u8]) -> Result<Self, FormatError> {
         let mut reader = Reader::new(value);
         version(&mut reader)?;
