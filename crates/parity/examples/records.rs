@@ -1,9 +1,9 @@
-//! What a record of the log costs on several devices, by how it is made durable there:
+//! The cost of a record of the log on several devices, for several ways to make it durable:
 //! `cargo run --release -p parity --example records -- FOLDER` (RFC 0013).
 //!
-//! A device is a file of 768 MiB in FOLDER, written before, used with `O_DIRECT` and io_uring; each
-//! write ends when it is durable by itself. The files share one disk, so rates and latencies say
-//! how the ways compare here, and not what six devices would do. What is written is counted.
+//! A device is a file of 768 MiB in FOLDER, prewritten, used with `O_DIRECT` and io_uring; each
+//! write is durable by itself. The files share one disk, so rates and latencies show how the ways
+//! compare here, and not what six devices would do. Written bytes are counted.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,15 +15,15 @@ use parity::{Code, Stripe, code};
 use sys::{FileDisk, Persist, Ring};
 
 const DEVICE_BYTES: u64 = 768 << 20;
-/// Where the log, and each thing beside it, has its part of a device.
+/// The size of the parts of a device for the log, and for each other use.
 const PART_BYTES: u64 = 256 << 20;
 const DEVICES: usize = 6;
 const RUN: Duration = Duration::from_secs(2);
 const RUNS: usize = 5;
-/// Frames of a unit of the ways that have whole stripes: 1 MiB.
+/// Frames of a unit, for the ways with whole stripes: 1 MiB.
 const UNIT_FRAMES: usize = 256;
 
-/// A request to a device: which, from which byte on, how many frames.
+/// A request to a device: the device, the offset in bytes, the number of frames.
 type Request = (usize, u64, usize);
 
 /// How a record is made durable.
@@ -34,7 +34,7 @@ enum Way {
     /// (i) In the unit of a stripe, and in the rings of two other devices; parity when the stripe
     /// is full.
     Rings,
-    /// (ii) On three devices; stripes are made of that later.
+    /// (ii) On three devices, from which stripes are made later.
     Mirror,
     /// (iii) As a stripe of its own, over all devices, its frames row by row.
     Rows,
@@ -44,8 +44,8 @@ enum Way {
     Narrow,
 }
 
-/// What hosts send: records of a header and of groups, of so many frames each; how many commands
-/// a record has, and how many records are on their way at once.
+/// The hosts' load: records with a header and groups of so many frames each; the number of commands
+/// in a record, and the number of records in flight.
 struct Load {
     name: &'static str,
     header: usize,
@@ -66,7 +66,7 @@ impl Load {
         self.header + self.groups * self.group
     }
 
-    /// How many rows of `k` columns the record takes, if no group is in two columns.
+    /// Returns how many rows of `k` columns the record takes, if no group is in two columns.
     fn rows_by_columns(&self, k: usize) -> usize {
         let end = |rows: usize| {
             let place = |at: usize| {
@@ -79,8 +79,8 @@ impl Load {
     }
 }
 
-/// A header is one block; two where there are 128 fingerprints and those of the record before.
-/// The last ones are compressed by half: a group of 8 blocks takes 4.
+/// A header is one block, or two with 128 fingerprints and those of the previous record. In the
+/// last loads data is compressed by half: a group of 8 blocks takes 4.
 const LOADS: [Load; 6] = [
     Load::new("4 KiB, depth 1", [1, 1, 1], [1, 4 << 10, 1]),
     Load::new("4 KiB, depth 32", [1, 8, 1], [8, 32 << 10, 4]),
@@ -90,7 +90,7 @@ const LOADS: [Load; 6] = [
     Load::new("256 KiB/2, depth 8", [2, 16, 4], [2, 512 << 10, 4]),
 ];
 
-/// The devices, and what is on its way to them.
+/// The devices, and the requests in flight.
 struct Devices {
     rings: Vec<Ring>,
     /// Requests that have not ended, by what they are a part of.
@@ -126,7 +126,7 @@ impl Devices {
         }
     }
 
-    /// Waits until something has ended; adds what has ended as a whole.
+    /// Waits until something has ended; adds what has ended completely.
     fn wait(&mut self, ended: &mut Vec<u64>) {
         let busy = self.rings.iter_mut().find(|ring| ring.in_flight() > 0);
         busy.expect("something is on its way").wait().expect("io_uring waits");
@@ -146,7 +146,7 @@ impl Devices {
     }
 }
 
-/// The log of one way: where the next record goes.
+/// The log of one way, with the location of the next record.
 struct Log {
     way: Way,
     stripe: Stripe,
@@ -169,13 +169,13 @@ impl Log {
         Self { way, stripe, code, position: 0, ring_position: 0, striped: 0 }
     }
 
-    /// Where a part of a device has a frame, wherever the log has got by now.
+    /// Returns the offset of a frame in a part of a device, which the log uses cyclically.
     fn offset_bytes(part: u64, frame: usize, frames: usize) -> u64 {
         let frames_in_part = PART_BYTES as usize / FRAME_BYTES - frames;
         part * PART_BYTES + (frame % frames_in_part * FRAME_BYTES) as u64
     }
 
-    /// What a record writes before it is answered, and what is written for it later.
+    /// Returns what a record writes before it is acknowledged, and what is written for it later.
     fn append(&mut self, load: &Load, frame: &Frame) -> (Vec<Request>, Vec<Request>) {
         let n = load.frames();
         let (k, shards) = (self.stripe.data(), self.stripe.shards());
@@ -211,7 +211,7 @@ impl Log {
         }
     }
 
-    /// Rows that a record takes for itself.
+    /// Returns the rows that a record takes for itself.
     fn rows(&self, load: &Load) -> usize {
         match self.way {
             Way::Columns => load.rows_by_columns(self.stripe.data()),
@@ -219,7 +219,7 @@ impl Log {
         }
     }
 
-    /// Stripes that are full by now: so many of their units are still to be written.
+    /// Returns the writes of stripes that have become full by so many units.
     fn stripes(&mut self, units: usize, frame: &Frame) -> Vec<Request> {
         let stripe_frames = self.stripe.data() * UNIT_FRAMES;
         let mut later = Vec::new();
@@ -234,13 +234,13 @@ impl Log {
     }
 }
 
-/// Seconds of processor time that this thread has used.
+/// Returns the processor time of this thread, in seconds.
 fn cpu_s() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
     text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).expect("it is a number") / 1e9
 }
 
-/// Latency (p50, p99; in us), how many in a second, and processor time of each (us).
+/// Returns latency (p50, p99; in us), rate per second, and processor time of each (us).
 fn run(
     devices: &mut Devices,
     at_once: usize,
@@ -273,7 +273,7 @@ fn run(
     [latencies[count / 2], latencies[count * 99 / 100], per_s, (cpu_s() - cpu) * 1e6 / count as f64]
 }
 
-/// The median of each figure.
+/// Returns the median of each figure.
 fn medians(mut runs: Vec<[f64; 4]>) -> [f64; 4] {
     std::array::from_fn(|figure| {
         runs.sort_by(|a, b| a[figure].total_cmp(&b[figure]));
@@ -295,7 +295,7 @@ fn measure_writes(devices: &mut Devices) {
     for load in &LOADS {
         let mut logs = WAYS.map(|(way, _)| Log::new(way, DEVICES));
         let mut found = WAYS.map(|_| Vec::new());
-        // In turn, so that what else the machine does meets all of them.
+        // In turns, so that other load of the machine affects all of them.
         for _ in 0..RUNS {
             for (log, found) in logs.iter_mut().zip(&mut found) {
                 let start = |devices: &mut Devices, id| {
@@ -340,7 +340,7 @@ fn measure_reads(devices: &mut Devices) {
                     let request = |part: usize| ((first + part) % DEVICES, at, *frames);
                     devices.start(id, false, &(0..*parts).map(request).collect::<Vec<_>>());
                 };
-                // As long as what was read takes to be decoded, whatever it is.
+                // Decoding takes the same time for any content.
                 let shard = vec![devices.frame.clone(); *lost];
                 let mut left = vec![Some(&shard[..]); stripe.shards()];
                 left[0] = None;
@@ -361,7 +361,8 @@ fn measure_reads(devices: &mut Devices) {
     }
 }
 
-/// What is written for each byte of the host, requests before the answer, what stays taken.
+/// Prints what is written for each byte of the host, the requests before the answer, and the space
+/// that stays used.
 fn count() {
     println!("written bytes / host's, writes before the answer, taken bytes / host's");
     for devices in [3, 4, 6, 10, 18] {

@@ -1,4 +1,4 @@
-//! What can be done with the shards of a stripe.
+//! Operations on the shards of a stripe.
 
 use std::fmt::Debug;
 
@@ -7,38 +7,40 @@ use block::Frame;
 use crate::error::ParityError;
 use crate::stripe::Stripe;
 
-/// Makes parity of data, and lost shards of the others. Shards have as many frames each.
+/// Computes parity from data, and lost shards from others. All shards have the same number of
+/// frames.
 pub trait Code: Debug + Send + Sync {
-    /// How many shards there are of each kind.
+    /// Returns the number of shards of each kind.
     fn stripe(&self) -> Stripe;
 
-    /// The parity shards of these data shards.
+    /// Returns the parity shards of these data shards.
     ///
     /// # Errors
     /// If there are not as many data shards as the stripe has, or they have different lengths.
     fn encode(&self, data: &[&[Frame]]) -> Result<Vec<Vec<Frame>>, ParityError>;
 
-    /// The shards with these numbers, in this order, made of those that are there: of the first of
-    /// them, as many as there are data shards. `shards` has all of the stripe, `None` where one is
-    /// lost or was not read.
+    /// Reconstructs the shards with these numbers, in this order, from the first available ones, as
+    /// many as there are data shards. `shards` has all of the stripe, `None` if one is lost or was
+    /// not read.
     ///
     /// # Errors
-    /// If there are too few, not as many as the stripe has, or they have different lengths; if one
-    /// that is wanted is there, or is none of the stripe.
+    /// If there are too few, not as many as the stripe has, or they have different lengths; if a
+    /// wanted one is available, or not part of the stripe.
     fn reconstruct(
         &self,
         shards: &[Option<&[Frame]>],
         wanted: &[usize],
     ) -> Result<Vec<Vec<Frame>>, ParityError>;
 
-    /// Whether the parity shards are those of the data shards. `shards` has all of the stripe.
+    /// Returns whether the parity shards match the data shards. `shards` has all of the stripe.
     ///
     /// # Errors
     /// If there are not as many shards as the stripe has, or they have different lengths.
     fn verify(&self, shards: &[&[Frame]]) -> Result<bool, ParityError>;
 }
 
-/// The number of frames in each of `shards`, which are `expected`; 0 of no shards.
+/// Returns the number of frames in each of `shards`, which must be `expected`; 0 if there are no
+/// shards.
 pub(crate) fn check_given<'a>(
     expected: usize,
     given: usize,
@@ -58,10 +60,11 @@ pub(crate) fn check_given<'a>(
     }
 }
 
-/// The shards of which a lost one is made, with their numbers, and how many frames each has.
+/// The shards from which a lost one is reconstructed, with their numbers, and the number of frames
+/// of each.
 pub(crate) type Survivors<'a> = (Vec<(usize, &'a [Frame])>, usize);
 
-/// The first shards that are there, as many as it takes to make the `wanted` ones.
+/// Returns the first available shards, as many as are needed to reconstruct the `wanted` ones.
 pub(crate) fn survivors<'a>(
     stripe: Stripe,
     shards: &[Option<&'a [Frame]>],

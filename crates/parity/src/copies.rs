@@ -1,4 +1,4 @@
-//! Stripes of one data shard, whose parity is the same frames once more, and those without parity.
+//! Stripes of one data shard, whose parity is a copy of it, and those without parity.
 
 use block::Frame;
 
@@ -6,7 +6,7 @@ use crate::code::{Code, check_given, survivors};
 use crate::error::ParityError;
 use crate::stripe::Stripe;
 
-/// Plain segments, mirrors, and what has no parity.
+/// Plain segments, mirrors, and stripes without parity.
 #[derive(Debug)]
 pub(crate) struct Copies {
     pub(crate) stripe: Stripe,

@@ -1,4 +1,4 @@
-//! Stripes of two data shards and more, by ISA-L.
+//! Stripes of two data shards and more, computed by ISA-L.
 
 use block::{Frame, FrameMut};
 
@@ -7,21 +7,23 @@ use crate::error::{LibraryError, ParityError};
 use crate::library::{Library, TABLE_BYTES};
 use crate::stripe::{DATA_SHARDS_MAX, PARITY_SHARDS_MAX, SHARDS_MAX, Stripe};
 
-/// What makes a vector of others: a factor for each of these.
+/// The factors of a linear combination of shards: one for each.
 type Factors = [u8; DATA_SHARDS_MAX];
 
-/// Two data shards and more, and parity.
+/// A code for two data shards and more, with parity.
 #[derive(Debug)]
 pub(crate) struct Isal {
     stripe: Stripe,
     library: &'static Library,
-    /// What makes each shard of the data shards.
+    /// The factors that make each shard from the data shards.
     rows: [Factors; SHARDS_MAX],
 }
 
 impl Isal {
+    /// Creates the code.
+    ///
     /// # Errors
-    /// If the library is not there.
+    /// If the library is missing.
     pub(crate) fn new(stripe: Stripe) -> Result<Self, LibraryError> {
         let library = Library::get()?;
         let (k, shards) = (stripe.data(), stripe.shards());
@@ -35,7 +37,7 @@ impl Isal {
         Ok(Self { stripe, library, rows })
     }
 
-    /// What makes the `wanted` shards of those with the numbers `used`.
+    /// Returns the factors that make the `wanted` shards from those with the numbers `used`.
     fn factors(&self, used: &[usize], wanted: &[usize]) -> Vec<Factors> {
         let k = self.stripe.data();
         let mut matrix = [0; DATA_SHARDS_MAX * DATA_SHARDS_MAX];
@@ -58,7 +60,7 @@ impl Isal {
         wanted.iter().map(factors_of).collect()
     }
 
-    /// These factors in the form in which the library multiplies by them.
+    /// Returns these factors in the form in which the library multiplies by them.
     fn tables(&self, factors: &[Factors]) -> Vec<u8> {
         let k = self.stripe.data();
         let rows: Vec<u8> = factors.iter().flat_map(|row| &row[..k]).copied().collect();
@@ -94,7 +96,7 @@ impl Code for Isal {
         let (used, frames_each) = survivors(self.stripe, shards, wanted)?;
         let numbers: Vec<usize> = used.iter().map(|(number, _)| *number).collect();
         let mut made = vec![Vec::with_capacity(frames_each); wanted.len()];
-        // More can't be lost, unless the same one is wanted twice.
+        // No more can be lost, unless the same one is wanted twice.
         let parts = wanted.chunks(PARITY_SHARDS_MAX).zip(made.chunks_mut(PARITY_SHARDS_MAX));
         let mut out = [FrameMut::stale(), FrameMut::stale()];
         for (wanted, made) in parts {
@@ -123,7 +125,7 @@ impl Code for Isal {
     }
 }
 
-/// Adds a frame to each shard, and leaves others in their place.
+/// Adds a frame to each shard, and replaces it by a new one.
 fn push_row(shards: &mut [Vec<Frame>], row: &mut [FrameMut]) {
     for (shard, frame) in shards.iter_mut().zip(row) {
         shard.push(std::mem::replace(frame, FrameMut::stale()).freeze());

@@ -1,21 +1,21 @@
-//! What it costs: `cargo test --release -p parity measure_ -- --ignored --nocapture`.
+//! Measurement of the cost: `cargo test --release -p parity measure_ -- --ignored --nocapture`.
 
 use block::{FRAME_BYTES, Frame, FrameMut};
 
 use crate::{Code, Stripe, code};
 
-/// Data that is worked on in turn: more than the caches have.
+/// Bytes of data that are used in turn: more than the caches hold.
 const DATA_BYTES: usize = 64 << 20;
-/// Data of a run.
+/// Bytes of data in a run.
 const RUN_BYTES: usize = 256 << 20;
 
-/// Seconds of processor time that this thread has used.
+/// Returns the processor time of this thread, in seconds.
 fn cpu_s() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
 }
 
-/// The median of five runs: processor seconds for 10^9 bytes of data.
+/// Returns the median of five runs, in processor seconds for 10^9 bytes of data.
 fn cpu_s_per_gb(data_bytes: usize, mut call: impl FnMut(usize)) -> f64 {
     let count = RUN_BYTES / data_bytes;
     let mut run = || {
@@ -69,7 +69,7 @@ fn measure(code: &dyn Code, frames_each: usize) -> [f64; 4] {
     ]
 }
 
-/// Not a test of behaviour: prints what parity costs, and what a short shard costs more.
+/// Not a test of behavior: prints the cost of parity, and the additional cost of short shards.
 #[test]
 #[ignore = "a measurement"]
 fn measure_parity() {

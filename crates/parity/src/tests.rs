@@ -13,7 +13,7 @@ fn stripes() -> impl Iterator<Item = Stripe> {
     all.map(|(data, parity)| Stripe::new(data, parity).unwrap())
 }
 
-/// The code for such stripes; `None` where it needs the library, and that is not installed.
+/// Returns the code for such stripes; `None` if it needs the library, and that is not installed.
 fn installed(stripe: Stripe) -> Option<Arc<dyn Code>> {
     match code(stripe) {
         Ok(code) => Some(code),
@@ -25,12 +25,12 @@ fn installed(stripe: Stripe) -> Option<Arc<dyn Code>> {
     }
 }
 
-/// All codes that there are on this machine.
+/// Returns all codes that are available on this machine.
 fn codes() -> impl Iterator<Item = Arc<dyn Code>> {
     stripes().filter_map(installed)
 }
 
-/// Bytes that look random, and differ from shard to shard.
+/// Returns pseudo-random bytes that differ from shard to shard.
 fn data(stripe: Stripe, frames_each: usize, seed: u64) -> Shards {
     let mut state = seed | 1;
     let mut frame = || {
@@ -50,7 +50,7 @@ fn slices(shards: &Shards) -> Vec<&[Frame]> {
     shards.iter().map(Vec::as_slice).collect()
 }
 
-/// All shards of a stripe.
+/// Returns all shards of a stripe.
 fn whole(code: &dyn Code, frames_each: usize, seed: u64) -> Shards {
     let mut shards = data(code.stripe(), frames_each, seed);
     let parity = code.encode(&slices(&shards)).unwrap();
@@ -65,12 +65,13 @@ fn without<'a>(shards: &'a Shards, lost: &[usize]) -> Vec<Option<&'a [Frame]>> {
     shards.iter().enumerate().map(left).collect()
 }
 
-/// Twice an element, by the definition: a shift, and the polynomial 11Dh if a bit falls out.
+/// Doubles an element, by the definition: a shift, and the polynomial 11Dh if a bit is shifted out.
 fn twice(element: u8) -> u8 {
     (element << 1) ^ if element & 0x80 == 0 { 0 } else { 0x1d }
 }
 
-/// P and Q of the bytes at one place of the data shards, by the definition: by Horner's rule.
+/// Returns P and Q of the bytes at one position of the data shards, by the definition: by Horner's
+/// rule.
 fn p_and_q(data: impl DoubleEndedIterator<Item = u8>) -> (u8, u8) {
     data.rev().fold((0, 0), |(p, q), byte| (p ^ byte, twice(q) ^ byte))
 }
@@ -87,7 +88,7 @@ fn a_vector_computed_by_hand() {
     assert!(parity[1][0].iter().all(|byte| *byte == 0x01 ^ 0x1d ^ 0xdb));
 }
 
-/// What is on devices stays readable only as long as this holds, whatever the library does.
+/// Data on devices stays readable only as long as this holds, whatever the library does.
 #[test]
 fn parity_is_that_of_raid_6() {
     for code in codes() {
@@ -120,7 +121,7 @@ fn any_shards_that_may_be_lost_come_back() {
             }
             let expected: Shards = lost.iter().map(|number| shards[*number].clone()).collect();
             assert_eq!(made.unwrap(), expected, "{stripe:?} without {lost:?}");
-            // One of two alone, which is what a read asks for.
+            // Only one of two, as a read requests.
             let one = code.reconstruct(&without(&shards, lost), &lost[lost.len() - 1..]);
             assert_eq!(one.unwrap(), expected[lost.len() - 1..], "{stripe:?} without {lost:?}");
         }
@@ -220,7 +221,7 @@ fn wrong_numbers_and_lengths_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever is in them, and where some frames are the one of zeros, and in several shards.
+    /// For any content, including frames of zeros that are in several shards.
     #[test]
     fn any_content_comes_back(
         (k, p) in (1..=DATA_SHARDS_MAX, 0..=2usize),
