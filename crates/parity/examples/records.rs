@@ -361,8 +361,7 @@ fn measure_reads(devices: &mut Devices) {
     }
 }
 
-/// Prints what is written for each byte of the host, the requests before the answer, and the space
-/// that stays used.
+/// Prints the bytes written per byte of the host, requests before the answer, and space used.
 fn count() {
     println!("written bytes / host's, writes before the answer, taken bytes / host's");
     for devices in [3, 4, 6, 10, 18] {

@@ -1,17 +1,17 @@
-//! The whole array in a seed: hosts that speak iSCSI, a network, front ends with their target and
+//! The whole array from a seed: hosts that speak iSCSI, a network, front ends with their target and
 //! their store, and a disk.
 //!
-//! - [`world`]: one step after the other, with losses of power, kills, chores and cut connections,
-//! - [`host`]: hosts that ask for anything, on several paths each,
+//! - [`world`]: one step after the other, with power losses, kills, chores and cut connections,
+//! - [`host`]: hosts that send random requests, on several paths each,
 //! - [`network`]: connections that delay, split, merge, stall and lose bytes,
-//! - [`controller`]: the array's side: front ends, with their `sockets` and their way to the disk
-//!   ([`channel`]); [`chores`]: what threads do beside them,
-//! - [`linear`]: whether the answers that hosts got are those of some order of their commands,
-//!   exact for each block of 4 KiB and while the run goes on,
-//! - [`reservations`]: whether an answer GOOD or RESERVATION CONFLICT was possible.
+//! - [`controller`]: the array's side: front ends, with their `sockets` and their channel to the
+//!   disk ([`channel`]); [`chores`]: the work of other threads,
+//! - [`linear`]: whether the responses that hosts got are those of some order of their commands,
+//!   exact for each block of 4 KiB and during the run,
+//! - [`reservations`]: whether a response GOOD or RESERVATION CONFLICT was possible.
 //!
-//! The monitors know neither iSCSI nor the array: who drives the hosts tells them what was asked
-//! and what was answered. Time is simulated, as `Duration` since the beginning of the run.
+//! The monitors know neither iSCSI nor the array: the driver of the hosts passes them requests and
+//! responses. Time is simulated, as `Duration` since the beginning of the run.
 
 pub mod channel;
 pub mod chores;
@@ -28,10 +28,10 @@ pub mod world;
 
 use summary::Summary;
 
-/// Steps of a world, unless somebody wants others.
+/// The default number of steps of a world.
 pub const STEPS: u64 = 20_000;
 
-/// Runs the world that a seed stands for.
+/// Runs the world of a seed.
 ///
 /// # Errors
 /// What was wrong, and after how many steps.

@@ -9,18 +9,18 @@ use sys::{Buffers, RetryingDisk, Transfers};
 use crate::disk::{Below, SimDisk};
 use crate::rng::Rng;
 
-/// What requests end at: one disk, or several.
+/// One disk or several, below a store.
 pub(crate) trait Ground: Send + Sync {
-    /// Adds something to the trace that is not an I/O.
+    /// Adds a line to the trace that is not an I/O.
     fn note(&self, line: &str);
 
-    /// Whether the power has failed, or a write has failed for good.
+    /// Returns whether the power has failed, or a write has failed permanently.
     fn has_failed(&self) -> bool;
 
-    /// Reads until now.
+    /// Returns the number of reads so far.
     fn read_count(&self) -> u64;
 
-    /// The disk whose writes are done step by step. `None`: each write is one step.
+    /// Returns the disk whose writes are done step by step. `None`: each write is one step.
     fn retrying(&self) -> Option<&RetryingDisk<Below>>;
 }
 
@@ -42,13 +42,12 @@ impl Ground for SimDisk {
     }
 }
 
-/// Commits on their way to the device, through the same [`Transfers`] that a ring has: they are
-/// written and flushed step by step, tried again, and end in any order; and it is heard of their
-/// ends in any order as well.
+/// Commits in flight, through the same [`Transfers`] that a ring has: they are written and flushed
+/// step by step, retried, and end in any order; and their ends are reported in any order as well.
 #[derive(Default)]
 pub(crate) struct Commits {
     transfers: Transfers,
-    /// By what their transfers are called.
+    /// By the names of their transfers.
     under_way: BTreeMap<u64, Commit>,
     /// Those that are written in one step.
     whole: Vec<Commit>,
@@ -61,12 +60,12 @@ impl Commits {
         self.under_way.is_empty() && self.whole.is_empty() && self.ended.is_empty()
     }
 
-    /// Nobody waits for them any more.
+    /// Drops them: nobody waits for them any more.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// One more begins.
+    /// Begins a commit.
     pub(crate) fn begin(&mut self, ground: &dyn Ground, store: &Store, mut commit: Commit) {
         let Some(disk) = ground.retrying() else { return self.whole.push(commit) };
         let at = store.segments().locate(commit.place);
@@ -80,7 +79,7 @@ impl Commits {
         }
     }
 
-    /// One step of one of them, by chance, or one that has ended, if there are any.
+    /// Does one step of a random one of them, or returns one that has ended, if there are any.
     pub(crate) fn step(
         &mut self,
         ground: &dyn Ground,
@@ -109,7 +108,7 @@ impl Commits {
         told.then(|| self.ended.swap_remove(rng.below(self.ended.len() as u64) as usize))
     }
 
-    /// Writes one of them, by chance, or completes one that has ended.
+    /// Writes a random one of them, or completes one that has ended.
     fn write_whole(&mut self, store: &Store, rng: &mut Rng) -> Option<(Commit, io::Result<()>)> {
         let written = self.ended.len() as u64;
         if !self.whole.is_empty() && (written == 0 || rng.chance(50)) {

@@ -1,11 +1,11 @@
 //! Requests that race on the same sectors.
 //!
-//! The first block's even sectors are locks, which hosts take with COMPARE AND WRITE, as ESXi
-//! does; its odd sectors and the other blocks are written, zeroed, unmapped and copied over each
-//! other, in ranges that overlap. Every value is written once only, so that for each sector the
-//! requests can be judged as operations on a register (`judge`). The power fails now and then,
-//! with requests in every state; what was answered and is durable stays, and a lock that was
-//! taken durably is not taken again.
+//! The first block's even sectors are locks, which hosts take with COMPARE AND WRITE, as ESXi does;
+//! its odd sectors and the other blocks are written, zeroed, unmapped and copied over each other,
+//! in overlapping ranges. Every value is written only once, so that for each sector the requests
+//! can be judged as operations on a register (`judge`). The power fails sometimes, with requests in
+//! every state; what was acknowledged and is durable stays, and a lock that was taken durably is
+//! not taken again.
 
 use std::sync::Arc;
 
@@ -26,12 +26,12 @@ mod judge;
 
 use judge::{Answer, Event, Kind, judge};
 
-/// Sectors of the volume: blocks enough for copies that are staged.
+/// The number of sectors of the volume: enough blocks for copies that are staged.
 const SECTORS: u64 = 20 * 8;
 /// Bytes of a pool of 40 small segments.
 const POOL_BYTES: u64 = (16 << 20) + (40 << 16);
 
-/// What came of it.
+/// The results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contest {
     /// Locks taken.
@@ -54,14 +54,14 @@ struct Contenders {
     volume: VolumeId,
     sink: store::SinkId,
     events: Vec<Event>,
-    /// Which requests wait for device reads.
+    /// The requests that wait for device reads.
     reading: Vec<(usize, Box<ReadOperation>)>,
     commits: Commits,
     under_way: usize,
     time: u64,
 }
 
-/// Lets hosts race for `steps` steps, while the power fails now and then, and at the end.
+/// Lets hosts race for `steps` steps, while the power fails sometimes, and at the end.
 pub fn contend(seed: u64, durability: Durability, steps: u64) -> Result<Contest, String> {
     let mut rng = Rng::new(seed);
     let disk = Arc::new(SimDisk::new(POOL_BYTES, seed));
@@ -142,7 +142,7 @@ impl Contenders {
         self.store.as_ref().ok_or_else(|| "the store is not open".to_string())
     }
 
-    /// The power fails, and the pool is opened again.
+    /// Makes the power fail, and opens the pool again.
     fn crash(&mut self) -> Result<(), String> {
         const ANY: [Survival; 5] =
             [Survival::Nothing, Survival::All, Survival::Writes, Survival::Sectors, Survival::Torn];
@@ -166,7 +166,7 @@ impl Contenders {
         Ok(())
     }
 
-    /// All is read at once.
+    /// Reads everything at once.
     fn read_all(&mut self) -> Result<(), String> {
         let (volume, range) = (self.volume, SectorRange::new(0, SECTORS));
         let left = match self.store()?.execute(VolumeRequest::Read { volume, range }) {
@@ -255,7 +255,8 @@ impl Contenders {
         Ok(())
     }
 
-    /// What a host believes a lock to hold: mostly the last value that somebody took it with.
+    /// Returns the content of a lock that a host expects: usually the last value with which it was
+    /// taken.
     fn guess(&mut self, sector: u64) -> Tag {
         let back = self.rng.weighted(&[6, 1, 1]);
         let mut taken = self.events.iter().rev().filter_map(|event| match event.kind {
@@ -272,7 +273,7 @@ impl Contenders {
     fn started(&mut self, id: usize, started: Started) {
         match started {
             Started::Done(reply) => {
-                // Through the same way as all others, so that it is judged in one place.
+                // In the same way as all others, so that it is judged in one place.
                 let outcome = Outcome::Reply(reply);
                 store::Sink::complete(&*self.mailbox, id as u64, outcome);
             }
@@ -294,7 +295,7 @@ impl Contenders {
         Ok(())
     }
 
-    /// Takes a commit, or goes a step further with one in hand: they end in any order.
+    /// Takes a commit, or does a step of one in hand: they end in any order.
     fn commit_one(&mut self) -> Result<(), String> {
         let take = self.commits.is_empty() || self.rng.below(2) == 0;
         let store = self.store.as_ref().ok_or("the store is not open")?;
@@ -317,7 +318,7 @@ impl Contenders {
         let event = &mut self.events[index];
         event.end = self.time;
         if event.flushes && reply.is_ok() {
-            // The log is durable up to its end with all that was answered before this began.
+            // Everything acknowledged before this began is durable.
             let (began, era) = (event.start, event.era);
             event.durable = true;
             let before = |earlier: &&mut Event| earlier.era == era && earlier.end < began;

@@ -1,34 +1,36 @@
-//! What sectors hold: eight bytes, the *tag*, say all of a sector, so that models are small and a
-//! torn sector can be told from every whole one. Some compress, and some come more than once.
+//! The content of sectors: eight bytes, the *tag*, determine a whole sector, so that models are
+//! small and a torn sector can be distinguished from every whole one. Some compress, and some are
+//! repeated.
 
 use block::SECTOR_BYTES;
 
 use crate::rng::mix;
 
-/// Says what a sector holds. 0 is zeros; a tag whose halves are equal is a repeated pattern of
-/// four bytes; any other is followed by bytes that depend on it.
+/// Determines the content of a sector. 0 is zeros; a tag whose halves are equal is a repeated
+/// pattern of four bytes; any other is followed by bytes derived from it.
 pub type Tag = u64;
 
 const WORDS: usize = SECTOR_BYTES as usize / 8;
 
-/// A tag that no other number gives, and that is no pattern.
+/// Returns a tag that no other number gives, and that is no pattern.
 pub fn unique_tag(number: u64) -> Tag {
-    // The halves differ: the upper has its first bit set, and the lower has not.
+    // The halves differ: the upper one has its first bit set, and the lower one does not.
     mix(number) & 0xffff_ffff_7fff_ffff | 1 << 63
 }
 
-/// A tag that no other number gives, whose sector compresses to a fraction.
+/// Returns a tag that no other number gives, whose sector compresses to a fraction.
 pub fn packed_tag(number: u64) -> Tag {
     mix(number) & 0x7fff_ffff_ffff_ffff | 1 << 31
 }
 
-/// A tag of a block out of a few, which are written again and again: the sector `at` of block `of`.
+/// Returns a tag of one of a few blocks that are written again and again: sector `at` of block
+/// `of`.
 pub fn repeated_tag(of: u64, at: u64) -> Tag {
     let number = u64::MAX - (of * 8 + at);
     if of.is_multiple_of(2) { packed_tag(number) } else { unique_tag(number) }
 }
 
-/// A tag whose sector is a pattern of four bytes.
+/// Returns a tag whose sector is a pattern of four bytes.
 pub fn pattern_tag(bits: u32) -> Tag {
     u64::from(bits) << 32 | u64::from(bits)
 }
@@ -37,28 +39,28 @@ fn word(tag: Tag, index: usize) -> u64 {
     if index == 0 || (tag >> 32) as u32 == tag as u32 {
         return tag;
     }
-    // Of the tags that are no pattern, only those of sectors that compress have these two bits.
+    // Among tags that are no pattern, only those of compressible sectors have these two bits.
     if tag >> 63 == 0 && tag >> 31 & 1 == 1 {
         return tag ^ (index as u64 & 3);
     }
     mix(tag ^ index as u64)
 }
 
-/// Appends the sector that `tag` stands for.
+/// Appends the sector of `tag`.
 pub fn push_sector(tag: Tag, out: &mut Vec<u8>) {
     for index in 0..WORDS {
         out.extend_from_slice(&word(tag, index).to_le_bytes());
     }
 }
 
-/// The sectors that `tags` stand for.
+/// Returns the sectors of `tags`.
 pub fn bytes_of(tags: &[Tag]) -> Vec<u8> {
     let mut out = Vec::with_capacity(tags.len() * SECTOR_BYTES as usize);
     tags.iter().for_each(|&tag| push_sector(tag, &mut out));
     out
 }
 
-/// What some sectors hold, or which of them is no whole sector that was ever written.
+/// Returns the tags of some sectors, or the index of one that is no whole sector ever written.
 pub fn tags_of(bytes: &[u8]) -> Result<Vec<Tag>, usize> {
     let mut tags = Vec::with_capacity(bytes.len() / SECTOR_BYTES as usize);
     for (at, sector) in bytes.chunks(SECTOR_BYTES as usize).enumerate() {

@@ -1,10 +1,10 @@
-//! Bits that rot, reads that fail, and reads that bring another place's bytes.
+//! Bits that flip, reads that fail, and reads that return another location's bytes.
 //!
-//! The store may then answer MEDIUM ERROR, or refuse to open; it may never return anything wrong.
-//! What is damaged here is a pool whose log was folded into a checkpoint: a record behind the last
-//! checkpoint whose header rots looks like the end of the log, which no single device can tell.
-//! For the same reason reads go astray only once the pool is open: recovery takes a superblock
-//! that it can't decode for one that was torn, and a record that is not there for the log's end.
+//! The store may then return MEDIUM ERROR, or refuse to open; it may never return anything wrong.
+//! The damaged pool has a checkpoint of all of its log: a record after the last checkpoint with a
+//! damaged header looks like the end of the log on a single device. For the same reason reads are
+//! misdirected only once the pool is open: recovery takes a superblock that it can't decode for a
+//! torn one, and a record that is not there for the log's end.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,18 +23,18 @@ use crate::rng::Rng;
 
 const SECTORS: u64 = 4096;
 
-/// What is wrong with the device.
+/// The kind of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// So many bits have turned, anywhere but in segment 0.
+    /// So many bits have flipped, anywhere but in segment 0.
     Rot(u64),
     /// So many of a thousand reads fail.
     FailedReads(u64),
-    /// So many of a thousand reads bring another place's bytes.
+    /// So many of a thousand reads return another location's bytes.
     MisdirectedReads(u64),
 }
 
-/// How often the damage was seen, and how often it did no harm.
+/// How often the damage was noticed, and how often it did no harm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// The pool was not opened.
@@ -45,9 +45,9 @@ pub struct Seen {
     pub right: u64,
     /// Pools in which `check` found something, or could not finish.
     pub found_by_check: u64,
-    /// What a pass of scrubbing listed.
+    /// Findings listed by a scrubbing pass.
     pub found_by_scrub: u64,
-    /// Blocks that it named.
+    /// Blocks that it listed.
     pub blocks_named: u64,
 }
 
@@ -99,18 +99,18 @@ pub fn inflict(seed: u64, damage: Damage) -> Result<Seen, String> {
     let sound = store.check(CheckOptions { data: true });
     seen.found_by_check = u64::from(!sound.is_ok_and(|report| report.findings.is_empty()));
     let findings = scrub(&store, seed)?;
-    // Of a volume whose row is lost nobody knows the blocks: all of them are.
+    // The blocks of a volume whose row is lost are unknown: all of them count.
     let named = if store.is_lost(volume) { lost.clone() } else { named(&findings, volume) };
     seen.found_by_scrub = findings.len() as u64;
     seen.blocks_named = named.len() as u64;
-    // What rotted stays as it is; a read that fails or goes astray is right the next time.
+    // Damaged bits stay; a read that fails or is misdirected is right the next time.
     if matches!(damage, Damage::Rot(_)) && named != lost {
         return Err(format!("seed {seed}: scrub named {named:?}, and reads lost {lost:?}"));
     }
     Ok(seen)
 }
 
-/// A pass of scrubbing, in steps of any length.
+/// Runs a scrubbing pass, in steps of any length.
 fn scrub(store: &Store, seed: u64) -> Result<Vec<Finding>, String> {
     let mut rng = Rng::new(seed ^ 0x5c_12ab);
     store.scrub_start(1);
@@ -124,7 +124,7 @@ fn scrub(store: &Store, seed: u64) -> Result<Vec<Finding>, String> {
     Err(format!("seed {seed}: scrubbing never ends"))
 }
 
-/// The first sectors of the blocks that findings name.
+/// Returns the first sectors of the blocks that findings list.
 fn named(findings: &[Finding], volume: VolumeId) -> BTreeSet<u64> {
     let ranges = findings.iter().flat_map(|finding| &finding.ranges);
     ranges
@@ -136,7 +136,7 @@ fn named(findings: &[Finding], volume: VolumeId) -> BTreeSet<u64> {
         .collect()
 }
 
-/// A volume that was written and copied in all sorts of ways, with checkpoints, the last at the
+/// Creates a volume that was written and copied in many ways, with checkpoints, the last at the
 /// end.
 fn fill(disk: &Arc<SimDisk>, rng: &mut Rng) -> Result<(VolumeId, Vec<Tag>), StoreError> {
     Store::create(&**disk, &[3; 64])?;

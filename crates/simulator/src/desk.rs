@@ -1,4 +1,4 @@
-//! The requests under way, and the steps in which they go on.
+//! The requests in flight, and the steps in which they proceed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ mod underway;
 
 use underway::{Underway, any_touch};
 
-/// Where the store's answers arrive.
+/// Receives the store's answers.
 #[derive(Default)]
 pub(crate) struct Mailbox(Mutex<Vec<(u64, Outcome)>>);
 
@@ -31,12 +31,12 @@ impl Sink for Mailbox {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((id, outcome));
     }
 
-    // The world takes commits by itself, whenever chance wants it.
+    // The world takes commits by itself, at random times.
     fn commit_wanted(&self) {}
 }
 
-/// Steps without an answer, at the most, while all that is under way is waited for: a pool of some
-/// hundred segments was emptied several times over by then.
+/// The maximum number of steps without an answer, while waiting for everything in flight: enough to
+/// empty a pool of some hundred segments several times.
 const IDLE_TURNS_MAX: u64 = 20_000;
 
 struct Op {
@@ -62,7 +62,7 @@ impl Op {
     }
 }
 
-/// The requests under way on one store, and the oracle.
+/// The requests in flight on one store, and the oracle.
 pub(crate) struct Desk {
     pub(crate) disk: Arc<dyn Ground>,
     pub(crate) mailbox: Arc<Mailbox>,
@@ -73,11 +73,11 @@ pub(crate) struct Desk {
     pub(crate) durable_answers: bool,
     /// Whether the pool may be full.
     pub(crate) may_be_full: bool,
-    /// Whether a front end may wait for what another disk has, as what it read first was wrong.
+    /// Whether a front end may wait for another disk, because what it read first was wrong.
     pub(crate) may_wait: bool,
     /// The commits in hand.
     pub(crate) commits: Commits,
-    /// A logical clock: one more at each start and each answer.
+    /// A logical clock: increases at each start and each answer.
     pub(crate) time: u64,
     pub(crate) answers: u64,
     pub(crate) refused_full: u64,
@@ -85,10 +85,10 @@ pub(crate) struct Desk {
     ops: Vec<Op>,
     /// Requests that were refused, and may have been done in part.
     torn: Vec<Changing>,
-    /// The administrator's change under way.
+    /// The administrative change in progress.
     change: Option<Underway>,
     next_id: u64,
-    /// Device reads of the store itself while a front end was in it.
+    /// Device reads of the store itself during a front end's call.
     read_inside: u64,
 }
 
@@ -131,9 +131,9 @@ impl Desk {
         Token { sink: self.sink, id }
     }
 
-    /// One step by chance.
+    /// Does one random step.
     pub(crate) fn step(&mut self, store: &Store) -> Result<(), String> {
-        // What was answered before is before what is begun now.
+        // What was answered before precedes what is begun now.
         self.collect()?;
         self.look_at_torn(store)?;
         let reading = self.ops.iter().filter(|op| op.operation.is_some()).count() as u64;
@@ -146,9 +146,9 @@ impl Desk {
         }
     }
 
-    /// A step that starts nothing; whether there was one.
+    /// Does a step that starts nothing; returns whether there was one.
     pub(crate) fn settle_one(&mut self, store: &Store) -> Result<bool, String> {
-        // One that begins anew may do so until a commit in hand is applied.
+        // One that restarts may do so until a commit in hand is applied.
         let goes_on = self.commits.is_empty() || self.rng.chance(50);
         if goes_on && self.ops.iter().any(|op| op.operation.is_some()) {
             self.read_one(store)?;
@@ -157,13 +157,13 @@ impl Desk {
         let before = self.answers;
         let held = !self.commits.is_empty();
         self.commit_one(store)?;
-        // What came may also be a request that begins anew.
+        // What was received may also be a request that restarts.
         let begins = self.ops.iter().any(|op| op.operation.is_some());
         if held || !self.commits.is_empty() || self.answers != before || begins {
             return Ok(true);
         }
         // What waits now waits for a checkpoint, because all of the memory has changed, or for
-        // space. Where the disk has failed, a turn finds that out and answers what waits.
+        // space. If the disk has failed, a turn finds that out and answers what waits.
         let wait = !self.ops.is_empty() && store.maintenance_due();
         if wait {
             match store.maintain() {
@@ -174,7 +174,7 @@ impl Desk {
         Ok(wait)
     }
 
-    /// Goes on until nothing is under way. Whatever waits then would wait for ever.
+    /// Continues until nothing is in flight. Whatever waits then would wait forever.
     pub(crate) fn settle(&mut self, store: &Store) -> Result<(), String> {
         let (mut turns, mut answers) = (0, self.answers);
         while self.settle_one(store)? {
@@ -191,7 +191,7 @@ impl Desk {
         }
     }
 
-    /// The power has failed: what was under way may be there or not.
+    /// Records a power failure: what was in flight may be there or not.
     pub(crate) fn give_up(&mut self) {
         for op in std::mem::take(&mut self.ops) {
             self.forget(op);
@@ -201,7 +201,7 @@ impl Desk {
         drop(self.mailbox.take());
     }
 
-    /// What is known if all that is under way may be there or not.
+    /// Returns the model if everything in flight may be there or not.
     pub(crate) fn model_if_lost(&self) -> Model {
         let mut model = self.model.clone();
         let under_way = self.ops.iter().filter_map(Op::changing);
@@ -244,13 +244,13 @@ impl Desk {
         self.collect()
     }
 
-    /// Whether some request under way touches the volume of a slot.
+    /// Returns whether a request in flight touches the volume of a slot.
     pub(crate) fn is_busy(&self, slot: usize) -> bool {
         let there = |region: &Region| region.slot == slot;
         self.ops.iter().any(|op| op.reads.iter().chain(&op.writes).any(there))
     }
 
-    /// Whether some request under way changes the volume of a slot.
+    /// Returns whether a request in flight changes the volume of a slot.
     pub(crate) fn is_written(&self, slot: usize) -> bool {
         self.ops.iter().flat_map(|op| &op.writes).any(|region| region.slot == slot)
     }
@@ -268,7 +268,7 @@ impl Desk {
         }
     }
 
-    /// Has a front end call the store: it must not wait for the device there.
+    /// Calls the store as a front end: it must not wait for the device then.
     fn inside<T>(&mut self, call: impl FnOnce() -> T) -> T {
         let before = self.disk.read_count();
         let result = call();
@@ -276,7 +276,7 @@ impl Desk {
         result
     }
 
-    /// Takes what has arrived.
+    /// Processes what has arrived.
     pub(crate) fn collect(&mut self) -> Result<(), String> {
         if self.read_inside > 0 && !self.may_wait {
             return Err(format!("a front end has waited for {} reads", self.read_inside));
@@ -290,7 +290,7 @@ impl Desk {
         Ok(())
     }
 
-    /// One device read of one request, or its end.
+    /// Does one device read of one request, or ends it.
     fn read_one(&mut self, store: &Store) -> Result<(), String> {
         let reading: Vec<usize> =
             (0..self.ops.len()).filter(|index| self.ops[*index].operation.is_some()).collect();
@@ -311,7 +311,7 @@ impl Desk {
         self.collect()
     }
 
-    /// Takes a commit, or goes a step further with one of those in hand: they end in any order.
+    /// Takes a commit, or does a step of one of those in hand: they end in any order.
     fn commit_one(&mut self, store: &Store) -> Result<(), String> {
         let take = self.commits.is_empty() || self.rng.below(2) == 0;
         if take && let Some(commit) = self.inside(|| store.take_commit()) {
@@ -327,7 +327,7 @@ impl Desk {
         }
     }
 
-    /// As a front end does it: the next commit may be taken before this one is applied.
+    /// Ends a commit like a front end: the next commit may be taken before this one is applied.
     fn commit_ended(
         &mut self,
         store: &Store,
@@ -370,7 +370,7 @@ impl Desk {
         self.judge(op, reply).map_err(|reason| format!("request {id} ({label}): {reason}"))
     }
 
-    /// The size of the volume in a slot.
+    /// Returns the size of the volume in a slot.
     pub(crate) fn size(&self, slot: usize) -> SectorCount {
         SectorCount(self.model.now.volumes[slot].tags.len() as u64)
     }

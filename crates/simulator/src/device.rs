@@ -1,22 +1,21 @@
-//! The model of a device: what it keeps when, of what it was given.
+//! The model of a device: what it keeps of what it was given, and when.
 //!
-//! Each sector of 512 bytes is *durable*, or is *cached* as well: the device has answered a write
-//! of it, and holds it where a power loss may reach it. These are all the operations that there
-//! are, and what each does to that:
+//! Each sector of 512 bytes is *durable*, or additionally *cached*: the device has acknowledged a
+//! write of it, and holds it where a power loss may reach it. These are all operations, and their
+//! effect:
 //!
-//! | operation | what becomes of sectors |
+//! | operation | effect on sectors |
 //! |---|---|
-//! | plain write | cached; what was durable there stays until it is overtaken |
-//! | FUA write | durable, of itself alone: what other writes have left cached stays cached |
-//! | flush | all that was answered before it began is durable |
-//! | writeback | some that are cached become durable, because the device likes to |
+//! | plain write | cached; the durable content stays until it is replaced |
+//! | FUA write | durable, only itself: what other writes have left cached stays cached |
+//! | flush | everything acknowledged before it began is durable |
+//! | writeback | some that are cached become durable, at the device's discretion |
 //! | a write that fails | any of its sectors may be cached, unseen; a flush shows which |
-//! | a flush that fails | some of the writes that were cached may be gone, for readers too |
-//! | kill | nothing: the process dies, the cache stays, and whoever comes next reads it |
-//! | power loss | of what is cached, each sector is there or not, whatever the order of the writes
-//! |
+//! | a flush that fails | some of the cached writes may be gone, for readers too |
+//! | kill | none: the process dies, the cache stays, and the next process reads it |
+//! | power loss | each cached sector is there or not, whatever the order of the writes |
 //!
-//! [`crate::disk::SimDisk`] is one of these with faults of its own, and counts, seeds and hooks.
+//! [`crate::disk::SimDisk`] is one of these with additional faults, counters, seeds and hooks.
 
 use std::collections::BTreeMap;
 
@@ -37,20 +36,20 @@ pub enum Survival {
     Nothing,
     /// All.
     All,
-    /// Whole writes, or not.
+    /// Each write completely, or not at all.
     Writes,
-    /// Sectors: a coin for each.
+    /// Each sector randomly.
     Sectors,
-    /// Of each write all sectors but a few, or a few sectors only.
+    /// Of each write all sectors but a few, or only a few sectors.
     Torn,
 }
 
-/// What is known of a block.
+/// The state of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// A power loss changes nothing.
     Durable,
-    /// A power loss may bring back what was there before.
+    /// A power loss may bring back the previous content.
     Cached,
 }
 
@@ -64,7 +63,7 @@ pub struct Device {
     cached: Vec<Blocks>,
 }
 
-/// `above` where `keep` says so, else what is below it.
+/// Returns `above` where `keep` says so, otherwise what is below it.
 pub fn overlay(below: Option<&Frame>, above: &Frame, keep: impl Fn(usize) -> bool) -> Frame {
     let mut frame = below.cloned().unwrap_or_else(Frame::zeros).into_mut();
     for sector in (0..SECTORS).filter(|sector| keep(*sector)) {
@@ -75,32 +74,32 @@ pub fn overlay(below: Option<&Frame>, above: &Frame, keep: impl Fn(usize) -> boo
 }
 
 impl Device {
-    /// What a read of a block sees; none where nothing was ever written.
+    /// Returns what a read of a block sees; `None` if nothing was ever written.
     pub fn read(&self, number: u64) -> Option<&Frame> {
         self.seen.get(&number)
     }
 
-    /// The blocks from `first` on that were ever written.
+    /// Returns the blocks from `first` on that were ever written.
     pub fn written_from(&self, first: u64) -> Vec<u64> {
         self.seen.range(first..).map(|(number, _)| *number).collect()
     }
 
-    /// What is known of a block.
+    /// Returns the state of a block.
     pub fn state(&self, number: u64) -> State {
         let is_cached = self.cached.iter().flatten().any(|(cached, _)| *cached == number);
         if is_cached { State::Cached } else { State::Durable }
     }
 
-    /// A write that is answered.
+    /// Does a write that is acknowledged.
     pub fn write(&mut self, blocks: Blocks) {
         self.seen.extend(blocks.iter().cloned());
         self.write_failed(blocks);
     }
 
-    /// A write that carries its own durability (FUA), and is answered.
+    /// Does an acknowledged write with its own durability (FUA).
     pub fn write_fua(&mut self, blocks: Blocks) {
         for (number, frame) in blocks {
-            // It has overtaken what the cache had of this block.
+            // It has replaced what the cache had of this block.
             for write in &mut self.cached {
                 write.retain(|(cached, _)| *cached != number);
             }
@@ -110,20 +109,21 @@ impl Device {
         self.cached.retain(|write| !write.is_empty());
     }
 
-    /// A write that fails: readers see what was there, until a power loss shows what it has done.
+    /// Does a write that fails: readers see the old content, until a power loss shows what it has
+    /// done.
     pub fn write_failed(&mut self, blocks: Blocks) {
         if !blocks.is_empty() {
             self.cached.push(blocks);
         }
     }
 
-    /// A flush that is answered.
+    /// Does a flush that is acknowledged.
     pub fn flush(&mut self) {
         self.make_durable(self.cached.len());
     }
 
-    /// The oldest writes become durable. What is so is seen, unless a younger one is: so that of a
-    /// write that has failed a flush decides for good what it has done.
+    /// Makes the oldest writes durable. Durable content is visible, unless a younger write is: so a
+    /// flush decides permanently what a failed write has done.
     fn make_durable(&mut self, count: usize) {
         for (number, frame) in self.cached.drain(..count).flatten().collect::<Blocks>() {
             if !self.cached.iter().flatten().any(|(cached, _)| *cached == number) {
@@ -133,10 +133,10 @@ impl Device {
         }
     }
 
-    /// A flush that fails. The device may have lost what it should have kept: of the writes in its
-    /// cache, each is there still, or is not, and the next flush does not tell.
+    /// Does a flush that fails. The device may have lost what it should have kept: each of the
+    /// writes in its cache is still there, or not, and the next flush does not report it.
     pub fn flush_failed(&mut self, rng: &mut Rng) {
-        // What readers find where something is lost: there may be a whole segment of it.
+        // What readers find if something is lost: that may be a whole segment.
         let mut left: BTreeMap<u64, Option<Frame>> = BTreeMap::new();
         self.cached.retain(|write| {
             let stays = rng.chance(50);
@@ -146,7 +146,7 @@ impl Device {
             }
             stays
         });
-        // Of what stays in the cache the newest.
+        // The newest of what stays in the cache.
         for (number, frame) in self.cached.iter().flatten() {
             if let Some(left) = left.get_mut(number) {
                 *left = Some(frame.clone());
@@ -160,14 +160,13 @@ impl Device {
         }
     }
 
-    /// The device writes back what it likes of its cache: here the oldest writes, up to a place
-    /// that chance says.
+    /// Writes back a part of the cache: here the oldest writes, up to a random one.
     pub fn write_back(&mut self, rng: &mut Rng) {
         let count = rng.below(self.cached.len() as u64 + 1) as usize;
         self.make_durable(count);
     }
 
-    /// The power fails, and comes back.
+    /// Makes the power fail and return.
     pub fn lose_power(&mut self, survival: Survival, rng: &mut Rng) {
         for write in std::mem::take(&mut self.cached) {
             let sectors = (write.len() * SECTORS) as u64;
@@ -189,7 +188,7 @@ impl Device {
         self.seen.clone_from(&self.durable);
     }
 
-    /// A block changes by itself, also where it was durable.
+    /// Changes a block by itself, even if it was durable.
     pub fn rot(&mut self, number: u64, frame: Frame) {
         self.durable.insert(number, frame.clone());
         self.seen.insert(number, frame);

@@ -1,18 +1,18 @@
-//! A pool on two to six disks, and what may go wrong with them: two and three have all of it each,
-//! and from four on they are in stripes, of which any two may be lost.
+//! A pool on two to six disks, and their faults: two and three are mirrors, and from four on the
+//! pool is striped, and any two may be lost.
 //!
-//! Requests go on as in a [`crate::history`], in small segments, and are judged by the same model.
-//! Disks go, come back as they were or as they were earlier, fail, lie and are replaced, in any
-//! phase; the power fails for all of them at once, and not all come back. As long as so many disks
-//! that are in are well as it takes to have all (one, or all but two of those in stripes), no
-//! request may fail, and nothing may be lost.
+//! Requests are as in a [`crate::history`], in small segments, and are judged by the same model.
+//! Disks disappear, return as they were or in an earlier state, fail, lie and are replaced, at any
+//! time; the power fails for all of them at once, and not all return. As long as enough disks that
+//! are in are healthy (one, or all but two of those in stripes), no request may fail, and nothing
+//! may be lost.
 //!
-//! Some pools in stripes have room to spare, and disks of different sizes: there the columns of a
-//! disk that was lost are made again on the others, and disks are removed and added ([`members`]).
+//! Some striped pools have spare room, and disks of different sizes: there the columns of a lost
+//! disk are rebuilt on the others, and disks are removed and added ([`members`]).
 //!
-//! What must hold after each step is the *promise* ([`promise`]): so few of the disks that are in
-//! hold, by themselves and durably, all that was acknowledged; and one that is catching up is not
-//! taken for one of them. In the end more are lost than a pool in stripes can lose ([`too_few`]).
+//! After each step the *promise* must hold ([`promise`]): the minimum number of the disks that are
+//! in have, by themselves and durably, everything acknowledged; and one that is catching up is not
+//! taken for one of them. At the end more are lost than a striped pool can lose ([`too_few`]).
 
 mod drive;
 mod faults;
@@ -38,9 +38,9 @@ use crate::rng::Rng;
 use drive::{Drive, Power, Trouble};
 pub use seen::Seen;
 
-/// Steps of a run, unless somebody wants others.
+/// The default number of steps of a run.
 pub const STEPS: u64 = 1200;
-/// Segments of a pool, beside the first.
+/// The number of segments of a pool, apart from the first.
 const SEGMENTS: u64 = 128;
 
 struct World {
@@ -52,45 +52,45 @@ struct World {
     pool: Option<Pool>,
     desk: Arc<Mutex<Desk>>,
     rng: Rng,
-    /// Disks that had all of the pool when they were last looked at.
+    /// Disks that had everything when they were last examined.
     were_in: Vec<usize>,
-    /// Disks that something was wrong with when the step under way began, or that it takes out:
-    /// where the power fails then, labels may say that they are out, or not.
+    /// Disks with trouble when the current step began, or that it takes out: if the power fails
+    /// then, labels may say that they are out, or not.
     were_troubled: Vec<usize>,
-    /// The disk that holds something else than was written, if one does.
+    /// The disk that has something else than was written, if there is one.
     liar: Option<usize>,
-    /// Which disks were given all while another one lied: they may have got what that one holds, as
-    /// nobody compares that. A pool that has a liar and lacks a disk has lost two already.
+    /// Which disks caught up while another one lied: they may have got what that one has, because
+    /// nobody compares it. A pool that has a liar and lacks a disk has lost two already.
     is_doubtful: Vec<bool>,
-    /// Which disks were set back, or given up by who opened the pool without them: what they say of
-    /// the others does not count.
+    /// Which disks were reset to an earlier state, or given up by opening the pool without them:
+    /// what they say about the others does not count.
     is_stale: Vec<bool>,
-    /// What disks held earlier.
+    /// Earlier content of disks.
     earlier: Vec<crate::device::Device>,
-    /// Disks that were catching up when they were last looked at.
+    /// Disks that were catching up when they were last examined.
     catching_up: Vec<usize>,
     openings: u64,
-    /// Disks that may be lost and made again on the others.
+    /// How many disks may be lost and rebuilt on the others.
     spares: usize,
-    /// How many disks something of the pool is on, or was when it was last open; and how many it
-    /// may be on after what is under way.
+    /// How many disks have a share of the pool, or had one when it was last open; and how many may
+    /// have one after what is in progress.
     sharing: [usize; 2],
-    /// The batch of columns that was being moved when that was last looked at.
+    /// The batch of columns that was being moved at the last check.
     moving: Option<u64>,
-    /// How many columns of data each segment had when that was last looked at.
+    /// The number of data columns of each segment at the last check.
     widths: Vec<u8>,
     pursuit: Pursuit,
     seen: Seen,
 }
 
-/// A pool that is open.
+/// An open pool.
 #[derive(Clone)]
 struct Pool {
     devices: Arc<DeviceSet>,
     store: Arc<Store>,
 }
 
-/// The plan of a seed: what of it has to do with one disk does not count.
+/// Returns the plan of a seed, without what concerns single disks.
 fn plan_of(seed: u64, steps: u64, with: With) -> Plan {
     let durability = [Durability::Commit, Durability::Flush][(seed / 2 % 2) as usize];
     let small = Plan::small_segments(seed / 4 * 8 + seed % 2 * 2, durability);
@@ -107,16 +107,16 @@ fn plan_of(seed: u64, steps: u64, with: With) -> Plan {
     }
 }
 
-/// What a run has beside what its seed stands for.
+/// What a run has in addition to its seed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct With {
-    /// Somebody follows the pool while it is used, and takes over in crashes.
+    /// Whether a follower follows the pool while it is used, and takes over after crashes.
     pub follows: bool,
-    /// Each I/O is kept as a line.
+    /// Whether each I/O is recorded as a line.
     pub log: bool,
 }
 
-/// Runs what a seed stands for.
+/// Runs the pool of a seed.
 ///
 /// # Errors
 /// What was wrong, after how many steps, and the lines.
@@ -139,13 +139,13 @@ fn device_of(drive: &Arc<Drive>) -> Device {
     Device::over(drive.clone(), drive.name.clone())
 }
 
-/// One with a view of its own of the disks: it does not know how they are.
+/// Opens a follower with its own view of the disks: it does not know their states.
 fn follower(drives: &[Arc<Drive>], plan: &Plan) -> Option<Follower> {
     let devices = DeviceSet::open(drives.iter().map(device_of).collect(), true).ok()?;
     Follower::open(Arc::new(devices), options(plan, 0)).ok()
 }
 
-/// The disks that are in a state, by their places.
+/// Returns the indices of the disks that are in a state.
 fn disks_of(devices: &DeviceSet, state: DeviceState) -> Vec<usize> {
     let devices = devices.devices();
     let there = devices.iter().filter(|device| device.state == state);
@@ -158,7 +158,7 @@ impl World {
         let count = 2 + plan.seed % 5;
         let spares = usize::from(count >= 5 && plan.seed / 5 % 2 == 1);
         let drive = |at: u64| {
-            // Where all have all of it, what is more is not used.
+            // Mirrors do not use additional space.
             let more = if count > 3 { plan.seed.rotate_right(3 * at as u32 + 2) % 40 } else { 0 };
             let len_bytes = plan.pool_bytes + more * plan.segment_bytes;
             Drive::new(at.to_string(), len_bytes, plan.seed ^ at << 32, &power)
@@ -215,17 +215,17 @@ impl World {
         self.pool.clone().ok_or_else(|| "the pool is not open".to_string())
     }
 
-    /// The disks that are in a state, by their places in `drives`.
+    /// Returns the indices in `drives` of the disks that are in a state.
     fn disks(&self, state: DeviceState) -> Vec<usize> {
         self.pool.as_ref().map(|pool| disks_of(&pool.devices, state)).unwrap_or_default()
     }
 
-    /// Whether a disk holds what was written to it, and was given that by such.
+    /// Returns whether a disk has what was written to it, and caught up from such disks.
     fn is_true(&self, at: usize) -> bool {
         self.liar != Some(at) && !self.is_doubtful[at]
     }
 
-    /// Disks have begun to catch up: from whom?
+    /// Records from which disks those that begin to catch up do so.
     fn note_doubt(&mut self) {
         let is_sure = self.disks(DeviceState::In).iter().all(|at| self.is_true(*at));
         for at in self.disks(DeviceState::CatchingUp) {
@@ -261,8 +261,8 @@ impl World {
         self.were_troubled = (0..self.drives.len()).filter(is_troubled).collect();
     }
 
-    /// Which disks are in now. Of three that were, two may have gone at once: no label of theirs
-    /// says so, and together they are most of those that they know of.
+    /// Records which disks are in now. Of three that were, two may have gone at once: no label of
+    /// theirs says so, and together they are most of those that they know of.
     fn note_departures(&mut self) {
         let are_in = self.disks(DeviceState::In);
         let gone = self.were_in.len() - are_in.len().min(self.were_in.len());
@@ -273,7 +273,7 @@ impl World {
         self.were_in = are_in;
     }
 
-    /// What became of disks that were catching up: one that has caught up holds all.
+    /// Checks disks that were catching up: one that has caught up has everything.
     fn look_at_states(&mut self) -> Result<(), String> {
         self.note_sharing();
         self.note_departures();
@@ -293,7 +293,7 @@ impl World {
         if has_changed { self.promise() } else { Ok(()) }
     }
 
-    /// The power fails, for all disks at once.
+    /// Makes the power fail, for all disks at once.
     fn crash(&mut self) -> Result<(), String> {
         const ANY: [Survival; 5] =
             [Survival::Nothing, Survival::All, Survival::Writes, Survival::Sectors, Survival::Torn];
@@ -350,8 +350,8 @@ impl World {
         self.promise()
     }
 
-    /// Opens the devices that are there; with a word of the administrator only if most of those are
-    /// not that were in. Then those that are not there are lost, whatever they hold.
+    /// Opens the devices that are present; with the administrator's consent only if most of them
+    /// were not in. Then those that are not present are lost, whatever they have.
     fn open_devices(&mut self) -> Result<Arc<DeviceSet>, String> {
         let devices: Vec<_> = self.drives.iter().map(device_of).collect();
         let opened = match DeviceSet::open(devices.clone(), false) {

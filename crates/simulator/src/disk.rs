@@ -4,29 +4,28 @@
 //! What `docs/crash-consistency.md` assumes of a device, and nothing kinder:
 //! - A write that was followed by a completed flush is there after a crash.
 //! - Of a write that was not, each 512-byte sector independently is there or is not: writes are
-//!   lost, torn, and seem reordered. A sector itself is never torn.
-//! - A crash comes at a write (which may then be there in any part), or at a flush (after which
-//!   any part of what it should have kept is there), or between two I/Os.
-//! - A write can fail, once or from some time on until somebody opens the pool anew, having had
-//!   any effect.
-//! - A write can be refused for a while ([`Faults::transient_writes_per_mille`]): the device tells
-//!   an error that passes, or a filesystem below has no space, after a part of it was done. A
-//!   write can move fewer bytes than it was given. What tries again, or goes on, is the product's
-//!   own code ([`sys::RetryingDisk`], [`sys::Transfers`]), over calls that are made up
-//!   ([`Below`]): nobody may notice.
-//! - A place can go bad ([`SimDisk::set_bad`]): each write there fails, with any effect, until it
-//!   is good again.
-//! - A flush can fail, once, by chance, or from some time on, and lose what it should have kept,
-//!   for readers as well; the next one succeeds all the same. Nobody may notice, but for those that
-//!   fail for good, which end all writing.
-//! - A read can fail a few times, and succeed when it is tried again: nobody may notice.
-//! - Reads can fail for good, bits can rot, and a read can bring another block's bytes: separate
-//!   modes, in which the store may answer MEDIUM ERROR, or refuse to open, and never anything
-//!   wrong.
-//! - A write that the device says it has done may be lost, land at another place, or land in part
-//!   ([`WriteFault`]): a mode of its own as well, see [`crate::misplaced`].
-//! - It grows at once and durably, or an error is told and it may have grown or not.
-//! - A device that lies, and loses what it said it had flushed, is outside of what the store
+//!   lost, torn, and appear reordered. A sector itself is never torn.
+//! - A crash comes at a write (any part of which may then be there), or at a flush (after which any
+//!   part of what it should have kept is there), or between two I/Os.
+//! - A write can fail, once or from some time on until the pool is opened again, with any effect.
+//! - A write can be refused temporarily ([`Faults::transient_writes_per_mille`]): the device
+//!   returns a temporary error, or a filesystem below has no space, after a part of it was done. A
+//!   write can transfer fewer bytes than it was given. The product's own code retries and continues
+//!   ([`sys::RetryingDisk`], [`sys::Transfers`]), over simulated calls ([`Below`]): this must have
+//!   no visible effect.
+//! - A location can go bad ([`SimDisk::set_bad`]): each write there fails, with any effect, until
+//!   it is good again.
+//! - A flush can fail, once, randomly, or from some time on, and lose what it should have kept, for
+//!   readers as well; the next one succeeds nevertheless. This must have no visible effect, unless
+//!   flushes fail permanently, which ends all writing.
+//! - A read can fail a few times, and succeed when it is retried: this must have no visible effect.
+//! - Reads can fail permanently, bits can flip, and a read can return another block's bytes:
+//!   separate modes, in which the store may return MEDIUM ERROR, or refuse to open, but never
+//!   anything wrong.
+//! - A write that the device reports as done may be lost, land elsewhere, or land in part
+//!   ([`WriteFault`]): also a separate mode, see [`crate::misplaced`].
+//! - Growing is immediate and durable, or fails, after which the disk may have grown or not.
+//! - A device that lies, and loses what it reported as flushed, is outside of what the store
 //!   promises: [`Faults::lying_flush`] is a canary, with which the checker *must* find a loss.
 
 use std::collections::BTreeMap;
@@ -50,7 +49,7 @@ mod patience;
 pub use faults::{Faults, Struck, WriteFault};
 
 const BLOCK: u64 = block::BLOCK_BYTES;
-/// Flushes in a row that fail by chance, at most.
+/// The maximum number of successive flushes that fail randomly.
 const FLUSHES_REFUSED_MAX: u32 = 20;
 
 pub(crate) type Hook = Box<dyn FnMut() + Send>;
@@ -69,37 +68,37 @@ pub struct Below {
 struct Inner {
     len_bytes: u64,
     device: Device,
-    /// Writes and flushes until now.
+    /// The number of writes and flushes so far.
     io_count: u64,
     /// The I/O at which the power fails.
     fuse: Option<u64>,
-    /// The I/O that fails, alone or with all that follow it.
+    /// The I/O that fails, alone or with all later ones.
     error_at: Option<u64>,
     errors_last: bool,
     /// The I/O from which on no flush succeeds.
     no_flush_from: Option<u64>,
-    /// Flushes in a row that have.
+    /// The number of successive flushes that have failed.
     flushes_refused: u32,
-    /// How often writes were refused that will be taken if tried again, by the block where each
-    /// ends: what is moved in part goes on behind its beginning.
+    /// How often writes were refused that will be accepted if retried, by the block in which each
+    /// ends, because the rest of a partial write begins later.
     writes_refused: BTreeMap<u64, u32>,
-    /// Writes that were refused so, or moved a part of what they were given.
+    /// Writes that were refused so, or transferred only a part.
     hindered_count: u64,
-    /// Blocks that no write succeeds at.
+    /// Blocks at which all writes fail.
     bad: Vec<Range<u64>>,
     /// Writes that failed there.
     refused_count: u64,
     /// Where the last write ended.
     written_to: u64,
-    /// The next write to one of these places is done wrongly; to any, if there are none.
+    /// The next write to one of these locations is done wrongly; to any, if the list is empty.
     write_fault: Option<(&'static [u64], WriteFault)>,
     struck: Option<Struck>,
-    /// Reads until now.
+    /// The number of reads so far.
     read_count: u64,
-    /// How often reads of a block have failed that will succeed if tried again, and how many reads
-    /// there had been at the first.
+    /// How often reads of a block have failed that will succeed if retried, and the number of reads
+    /// at the first failure.
     reads_refused: BTreeMap<u64, (u32, u64)>,
-    /// Writes that were told to have failed, until now.
+    /// The number of writes that were reported as failed.
     error_count: u64,
     dead: bool,
     failed: bool,
@@ -118,12 +117,12 @@ fn power_failed() -> io::Error {
     io::Error::other("simulated: the power has failed")
 }
 
-/// The device reports an error that may pass: it is worth a second try.
+/// A temporary error of the device, worth a retry.
 fn error_that_may_pass() -> io::Error {
     io::Error::from_raw_os_error(libc::EIO)
 }
 
-/// Most of what a world costs is what it writes: this is as fast as memory.
+/// Most of the cost of a world is what it writes: this hash is as fast as memory.
 fn hash_bytes(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
 }
@@ -147,7 +146,7 @@ impl Inner {
         self.no_flush_from = None;
     }
 
-    /// Counts a write or a flush; whether it is to be done, and whether it is to be answered.
+    /// Counts a write or a flush; returns whether it is to be done, and its result.
     fn count(&mut self, is_flush: bool) -> (bool, io::Result<()>) {
         self.patience.spend(patience::WRITE_WORK);
         if self.dead {
@@ -161,7 +160,7 @@ impl Inner {
         }
         let fails = |at| self.io_count == at || self.errors_last && self.io_count > at;
         if self.error_at.is_some_and(fails) {
-            // What a flush should have kept is written again, unless none succeeds any more.
+            // What a flush should have kept is written again, unless all flushes fail from here on.
             self.failed |= !is_flush || self.errors_last;
             self.error_count += 1;
             let lasting = io::Error::other("simulated: a write error");
@@ -176,7 +175,7 @@ impl Inner {
 }
 
 impl SimDisk {
-    /// An empty disk.
+    /// Creates an empty disk.
     pub fn new(len_bytes: u64, seed: u64) -> Self {
         let inner = Inner {
             len_bytes,
@@ -209,58 +208,58 @@ impl SimDisk {
         Self { disk: RetryingDisk::new(below) }
     }
 
-    /// Writes and flushes until now.
+    /// Returns the number of writes and flushes so far.
     pub fn io_count(&self) -> u64 {
         self.inner().io_count
     }
 
-    /// Reads until now.
+    /// Returns the number of reads so far.
     pub fn read_count(&self) -> u64 {
         self.inner().read_count
     }
 
-    /// Writes and flushes that have failed by themselves until now.
+    /// Returns the number of writes and flushes that have failed by themselves so far.
     pub fn error_count(&self) -> u64 {
         self.inner().error_count
     }
 
-    /// The power fails at this I/O, counted from the disk's beginning.
+    /// Makes the power fail at this I/O, counted from the disk's beginning.
     pub fn set_fuse(&self, io: Option<u64>) {
         self.inner().fuse = io;
     }
 
-    /// This I/O fails, counted from the disk's beginning, and those behind it do not.
+    /// Makes only this I/O fail, counted from the disk's beginning.
     pub fn set_error_at(&self, io: Option<u64>) {
         let mut inner = self.inner();
         (inner.error_at, inner.errors_last) = (io, false);
     }
 
-    /// This I/O fails, counted from the disk's beginning, and all that follow it, until somebody
-    /// opens the pool anew.
+    /// Makes this I/O, counted from the disk's beginning, and all later ones fail, until the pool
+    /// is opened again.
     pub fn set_errors_from(&self, io: u64) {
         let mut inner = self.inner();
         (inner.error_at, inner.errors_last) = (Some(io), true);
     }
 
-    /// From this I/O on, counted from the disk's beginning, each flush fails, until somebody opens
-    /// the pool anew.
+    /// Makes each flush fail from this I/O on, counted from the disk's beginning, until the pool is
+    /// opened again.
     pub fn set_no_flush_from(&self, io: u64) {
         self.inner().no_flush_from = Some(io);
     }
 
-    /// No write to these blocks succeeds from here on.
+    /// Makes all writes to these blocks fail from here on.
     pub fn set_bad(&self, blocks: Vec<Range<u64>>) {
         let mut inner = self.inner();
         inner.note(&format!("bad: {blocks:?}"), 0, 0, 0);
         inner.bad = blocks;
     }
 
-    /// How many writes have failed at bad places.
+    /// Returns how many writes have failed at bad locations.
     pub fn refused_count(&self) -> u64 {
         self.inner().refused_count
     }
 
-    /// The block behind the last write.
+    /// Returns the block after the last write.
     pub fn written_to(&self) -> u64 {
         self.inner().written_to
     }
@@ -270,54 +269,54 @@ impl SimDisk {
         self.inner().faults = faults;
     }
 
-    /// The next write that begins at one of these bytes is done wrongly; the next of all, if none
-    /// are said.
+    /// Does the next write that begins at one of these offsets wrongly; any next write, if none are
+    /// given.
     pub fn set_write_fault(&self, offsets_bytes: &'static [u64], fault: WriteFault) {
         self.inner().write_fault = Some((offsets_bytes, fault));
     }
 
-    /// The write that was done wrongly, if one was.
+    /// Returns the write that was done wrongly, if there was one.
     pub fn struck(&self) -> Option<Struck> {
         self.inner().struck.clone()
     }
 
-    /// Whether the power has failed, and [`SimDisk::crash`] is due.
+    /// Returns whether the power has failed, and [`SimDisk::crash`] is due.
     pub fn is_dead(&self) -> bool {
         self.inner().dead
     }
 
-    /// Whether a write or a flush has failed since the last crash.
+    /// Returns whether a write or a flush has failed since the last crash.
     pub fn has_failed(&self) -> bool {
         self.inner().failed
     }
 
-    /// How many flushes have failed.
+    /// Returns how many flushes have failed.
     pub fn failed_flushes(&self) -> u64 {
         self.disk.flush_failures()
     }
 
-    /// How many writes were refused for a while, or moved a part of what they were given.
+    /// Returns how many writes were refused temporarily, or transferred only a part.
     pub fn hindered_count(&self) -> u64 {
         self.inner().hindered_count
     }
 
-    /// Called behind every write and flush, with nothing locked, but never from within itself: so
-    /// that the world goes on while somebody writes on the spot.
+    /// Sets a hook that is called after every write and flush, with nothing locked, but not
+    /// recursively: so the world continues during blocking writes.
     pub fn set_hook(&self, hook: Option<Hook>) {
         *lock(&self.disk.calls().hook) = hook;
     }
 
-    /// Starts to keep each I/O and each note as a line.
+    /// Starts recording each I/O and each note as a line.
     pub fn keep_log(&self) {
         self.inner().log = Some(Vec::new());
     }
 
-    /// The lines since [`SimDisk::keep_log`].
+    /// Returns the lines since [`SimDisk::keep_log`].
     pub fn take_log(&self) -> Vec<String> {
         self.inner().log.take().unwrap_or_default()
     }
 
-    /// Adds something to the trace that is not an I/O.
+    /// Adds a line to the trace that is not an I/O.
     pub fn note(&self, line: &str) {
         let mut inner = self.inner();
         inner.trace = mix(inner.trace ^ hash_bytes(line.as_bytes()));
@@ -326,12 +325,12 @@ impl SimDisk {
         }
     }
 
-    /// A hash of every I/O and every note until now.
+    /// Returns a hash of every I/O and every note so far.
     pub fn trace(&self) -> u64 {
         self.inner().trace
     }
 
-    /// The power fails, and comes back: what was flushed is there, and of the rest what `survival`
+    /// Makes the power fail and return: what was flushed is there, and of the rest what `survival`
     /// says.
     pub fn crash(&self, survival: Survival, rng: &mut Rng) {
         let mut inner = self.inner();
@@ -341,21 +340,21 @@ impl SimDisk {
         self.disk.forget_failures();
     }
 
-    /// Whoever uses the disk starts anew; it has lost nothing.
+    /// Restarts the users of the disk, which has lost nothing.
     pub fn restart(&self) {
         self.inner().restart();
         self.disk.forget_failures();
     }
 
-    /// The device writes back some of its cache.
+    /// Writes back a part of the device's cache.
     pub fn write_back(&self) {
         let inner = &mut *self.inner();
         inner.note("write back", 0, 0, 0);
         inner.device.write_back(&mut inner.rng);
     }
 
-    /// Turns one bit of a block that was written, other than those of segment 0 (whose loss no
-    /// single device survives); returns the block's number.
+    /// Flips one bit of a block that was written, except in segment 0 (whose loss a single device
+    /// can't survive); returns the block's number.
     pub fn rot(&self, rng: &mut Rng) -> Option<u64> {
         let mut inner = self.inner();
         let first = format::geometry::SEGMENT_BYTES_MIN / BLOCK;
@@ -375,14 +374,14 @@ impl SimDisk {
         lock(&self.disk.calls().inner)
     }
 
-    /// The product's own code over the device: for whoever has [`sys::Transfers`].
+    /// Returns the product's own code over the device, for callers with [`sys::Transfers`].
     pub(crate) fn retrying(&self) -> &RetryingDisk<Below> {
         &self.disk
     }
 }
 
 impl Below {
-    /// Whether there was somebody to go on.
+    /// Calls the hook; returns whether there is one.
     fn after(&self) -> bool {
         let hook = lock(&self.hook).take();
         let Some(mut hook) = hook else { return false };

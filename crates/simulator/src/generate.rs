@@ -1,4 +1,4 @@
-//! Requests by chance, and what each must do.
+//! Random requests, and their expected results.
 
 use block::{CopySegment, DataOut, FrameMut, Sector, SectorCount, SectorRange, VolumeRequest};
 
@@ -20,20 +20,20 @@ pub struct Region {
     pub range: SectorRange,
 }
 
-/// What the answer must be.
+/// The expected response.
 #[derive(Clone, Debug)]
 pub enum Expected {
     /// These bytes.
     Data(Vec<Tag>),
-    /// `Done`, and these effects.
+    /// `Done`, with these effects.
     Done(Vec<Effect>),
-    /// `Done`, and all that was answered before is durable.
+    /// `Done`, and everything acknowledged before is durable.
     Flushed,
     /// A miscompare at this byte.
     Miscompare(usize),
 }
 
-/// A request, what it touches, and what must come of it.
+/// A request, what it touches, and the expected result.
 #[derive(Debug)]
 pub struct Generated {
     /// A few words for the trace.
@@ -44,13 +44,13 @@ pub struct Generated {
     pub reads: Vec<Region>,
     /// What it changes.
     pub writes: Vec<Region>,
-    /// What must come of it.
+    /// The expected result.
     pub expected: Expected,
-    /// Whether it must be durable when it is answered, whatever the durability.
+    /// Whether it must be durable when it is answered, for any durability.
     pub fua: bool,
 }
 
-/// How probable each kind of request is.
+/// The probability of each kind of request.
 #[derive(Clone, Copy, Debug)]
 pub struct Mix {
     /// Weights of read, write, compare and write, zero, fill, unmap, copy, flush.
@@ -64,15 +64,15 @@ pub struct Mix {
 /// Where ranges begin and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Anywhere, at blocks, or at MiBs, which is what a leaf of a map spans.
+    /// Anywhere, at blocks, or at MiBs, which a leaf of a map spans.
     Usual,
-    /// Anywhere, at blocks, or at what nodes of four entries span, and a block before or behind
+    /// Anywhere, at blocks, or at what nodes of four entries span, and a block before or after
     /// that.
     Small,
 }
 
 impl Shape {
-    /// A range of up to `count_max` sectors.
+    /// Returns a range of up to `count_max` sectors.
     fn range(self, size: u64, count_max: u64, rng: &mut Rng) -> SectorRange {
         match self {
             Self::Usual => any_range(size, count_max, rng),
@@ -81,18 +81,18 @@ impl Shape {
     }
 }
 
-/// Blocks that are written again and again.
+/// The number of blocks that are written again and again.
 const BLOCKS_REPEATED: u64 = 12;
 
-/// Makes requests.
+/// Generates requests.
 pub struct Generator {
-    /// How probable each kind is.
+    /// The probability of each kind.
     pub mix: Mix,
     next_tag: u64,
 }
 
 impl Generator {
-    /// A generator.
+    /// Creates a generator.
     pub fn new(mix: Mix) -> Self {
         Self { mix, next_tag: 0 }
     }
@@ -107,7 +107,8 @@ impl Generator {
         packed_tag(self.next_tag)
     }
 
-    /// What some sectors become: noise, zeros, a pattern, what compresses, what was there before.
+    /// Returns the new content of some sectors: noise, zeros, a pattern, something compressible, or
+    /// the old content.
     fn tags(&mut self, count: u64, rng: &mut Rng) -> Vec<Tag> {
         match rng.below(12) {
             0 => vec![0; count as usize],
@@ -125,7 +126,7 @@ impl Generator {
         }
     }
 
-    /// A request to volumes that hold `now`.
+    /// Returns a request to volumes with the content `now`.
     pub fn request(&mut self, now: &State, rng: &mut Rng) -> Generated {
         let slot = rng.below(now.live as u64) as usize;
         let mut made = match rng.weighted(&self.mix.weights) {
@@ -139,7 +140,7 @@ impl Generator {
             _ => Generated {
                 label: format!("flush {slot}"),
                 request: VolumeRequest::Flush { volume: now.volumes[slot].id },
-                // It touches no sector, but the volume must be there.
+                // It touches no sector, but the volume must exist.
                 reads: vec![Region { slot, range: SectorRange::new(0, 0) }],
                 writes: Vec::new(),
                 expected: Expected::Flushed,
@@ -244,7 +245,7 @@ impl Generator {
         }
     }
 
-    /// One or two segments, which do not overlap each other's sectors.
+    /// Returns a copy of one or two segments, which do not overlap each other's sectors.
     fn copy(&self, now: &State, slot: usize, rng: &mut Rng) -> Generated {
         let mut made = Generated {
             label: String::from("copy"),
@@ -256,7 +257,7 @@ impl Generator {
         };
         let mut segments = Vec::new();
         let mut effects = Vec::new();
-        // Snapshots are copied from as well.
+        // Copies may also be from snapshots.
         let all = now.volumes.len() as u64;
         let slot = if rng.chance(25) { rng.below(all) as usize } else { slot };
         for _ in 0..rng.between(1, 2) {
@@ -267,11 +268,11 @@ impl Generator {
                 to.start.0 = to.start.0 / 8 * 8 + from.start.0 % 8;
             }
             if self.mix.shape == Shape::Small && slot == to_slot && rng.chance(40) {
-                // Over itself, by some blocks.
+                // Onto itself, shifted by some blocks.
                 let shift = rng.below(5) * 8;
                 to.start.0 = (from.start.0 + shift).min(size(now, slot) - 1);
             }
-            // Only copies that keep their place in the block may be long: others move data.
+            // Only copies with equal offsets in their blocks may be long: others move data.
             let limit = if to.start.0 % 8 == from.start.0 % 8 { 2 * MIB } else { 500 };
             let room = size(now, to_slot).saturating_sub(to.start.0);
             let count = from.count.0.min(to.count.0).min(room).min(limit);
@@ -301,8 +302,8 @@ impl Generator {
     }
 }
 
-/// Whether only each block of a request is all or nothing: of a write, and of a copy that may take
-/// several commits.
+/// Returns whether only each block of a request is all or nothing: for a write, and for a copy that
+/// may take several commits.
 pub fn is_by_block(request: &VolumeRequest, tuning: &store::Tuning) -> bool {
     match request {
         VolumeRequest::Write { .. } => true,
@@ -310,7 +311,7 @@ pub fn is_by_block(request: &VolumeRequest, tuning: &store::Tuning) -> bool {
     }
 }
 
-/// Whether a request may take several commits: where it is refused, some may have been done.
+/// Returns whether a request may take several commits: if it is refused, some may have been done.
 pub fn may_split(request: &VolumeRequest, tuning: &store::Tuning) -> bool {
     match request {
         VolumeRequest::Copy { segments } => {
@@ -320,7 +321,7 @@ pub fn may_split(request: &VolumeRequest, tuning: &store::Tuning) -> bool {
     }
 }
 
-/// Whether two regions share a sector.
+/// Returns whether two regions share a sector.
 pub fn touch(a: &Region, b: &Region) -> bool {
     a.slot == b.slot && a.range.overlaps(b.range)
 }
@@ -351,7 +352,7 @@ fn changing(
     Generated { label, request, reads: Vec::new(), writes, expected, fua }
 }
 
-/// A range of up to `count_max` sectors: aligned to nothing, to blocks, or to MiBs.
+/// Returns a range of up to `count_max` sectors: aligned to nothing, to blocks, or to MiBs.
 fn any_range(size: u64, count_max: u64, rng: &mut Rng) -> SectorRange {
     let (start, count) = match rng.below(5) {
         0 | 1 => (rng.below(size), rng.between(1, 40)),
@@ -361,8 +362,8 @@ fn any_range(size: u64, count_max: u64, rng: &mut Rng) -> SectorRange {
     SectorRange::new(start, count.min(count_max).min(size - start))
 }
 
-/// A range of up to `count_max` sectors: aligned to nothing, to blocks, or to what a node of four
-/// entries spans, there perhaps a block too long or too short, at either end.
+/// Returns a range of up to `count_max` sectors: aligned to nothing, to blocks, or to what a node
+/// of four entries spans, then perhaps a block too long or too short, at either end.
 fn small_range(size: u64, count_max: u64, rng: &mut Rng) -> SectorRange {
     let (start, end) = match rng.below(6) {
         0 | 1 => {

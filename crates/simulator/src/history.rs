@@ -33,12 +33,10 @@ struct History {
     first_read: u64,
     config: u64,
     kept: Kept,
-    /// Bytes that the pool says it can hold; and what it may say as well, if a crash came while it
-    /// grew.
+    /// The capacity of the pool; and the other possible one, if a crash came while it grew.
     capacity_bytes: u64,
     capacity_bytes_next: Option<u64>,
-    /// Openings that were struck as the plan says.
-    /// The number of the version of the pool, and whether it has all features.
+    /// The version of the pool, and whether it has all features.
     form: (u32, bool),
     openings_struck: usize,
     pursuit: Pursuit,
@@ -64,7 +62,7 @@ pub fn run(plan: &Plan) -> Result<Summary, Failure> {
     result.map_err(|reason| Failure { seed: plan.seed, step, reason, log: disk.take_log() })
 }
 
-/// The smallest number of steps with which the plan still fails, and how.
+/// Returns the smallest number of steps with which the plan still fails, and how.
 pub fn shrink(plan: &Plan) -> Option<(Plan, Failure)> {
     let mut found = None;
     let mut steps = plan.steps;
@@ -83,7 +81,7 @@ pub fn shrink(plan: &Plan) -> Option<(Plan, Failure)> {
     found
 }
 
-/// Makes the volumes of a plan, and snapshots of them.
+/// Creates the volumes of a plan, and snapshots of them.
 pub(crate) fn first_volumes(plan: &Plan, store: &Store) -> Result<Model, StoreError> {
     let mut volumes = Vec::new();
     let mut change = Change::default();
@@ -104,7 +102,7 @@ pub(crate) fn locked(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
     desk.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// For the opening with this number, the first being 0.
+/// Returns the options for the opening with this number, from 0.
 pub(crate) fn options(plan: &Plan, opening: u64) -> OpenOptions {
     let Plan { durability, memory_bytes, checkpoint_log_bytes, tuning, .. } = *plan;
     let upgrade = match plan.upgrade {
@@ -185,7 +183,7 @@ impl History {
         self.disk.begin_step();
         let store = self.store()?;
         if self.disk.has_failed() {
-            // What is under way is answered with errors; what is not hangs.
+            // What is in flight is answered with errors; otherwise it hangs.
             locked(&self.desk).settle(&store)?;
             drop(store);
             return self.crash();

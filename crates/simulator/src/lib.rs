@@ -1,23 +1,23 @@
 //! A seeded world for the store: a faulty disk, requests in any order, oracles, and crashes.
 //!
-//! A [`history`] is made from one seed and nothing else: which requests are sent, when each device
-//! read and each step of a commit is done, when a checkpoint is written, where the power fails and
-//! which sectors survive. The same seed gives the same history, to the byte; [`Summary::trace`]
-//! is a hash of every I/O and every answer, so that a test can hold it.
+//! A [`history`] is determined by one seed: which requests are sent, when each device read and each
+//! step of a commit is done, when a checkpoint is written, where the power fails and which sectors
+//! survive. The same seed gives the same history, to the byte; [`Summary::trace`] is a hash of
+//! every I/O and every response, which tests can compare.
 //!
 //! There are four kinds of history:
-//! - [`history`]: requests that are in flight together touch different sectors (often of the same
+//! - [`history`]: requests that are in flight together are on different sectors (often of the same
 //!   blocks), so that the [`model`] knows every byte. Crashes anywhere, also in checkpoints and in
 //!   recovery, and write errors.
 //! - [`contended`]: requests that race on the same sectors; a register for each sector says which
-//!   values some order of the requests allows, and COMPARE AND WRITE must have one winner a value.
-//! - [`damage`]: bits rot, reads fail or are misdirected; nothing wrong may ever be read.
-//! - [`misplaced`]: a write is lost, lands at another place or in part, and the device says that it
-//!   is done; it must be found.
+//!   values some order of the requests allows, and COMPARE AND WRITE must have one winner per
+//!   value.
+//! - [`damage`]: bits flip, reads fail or are misdirected; nothing wrong may ever be read.
+//! - [`misplaced`]: a write is lost, lands elsewhere or in part, and the device reports it as done;
+//!   this must be found.
 //!
-//! What a device keeps and loses stands at the top of [`device`], and what it may do wrong beside
-//! that at the top of [`disk`]. For pools that no memory holds
-//! there is a [`synthetic`] one, without faults.
+//! The head of [`device`] says what a device keeps and loses, and that of [`disk`] which other
+//! faults it has. For pools that do not fit in memory there is a [`synthetic`] one, without faults.
 
 pub mod array;
 mod commits;
@@ -40,7 +40,7 @@ pub mod synthetic;
 pub use history::run;
 pub use plan::{Failure, Plan, Summary};
 
-/// The seeds of `seeds.txt` of worlds of this kind (`array`, `devices`), which failed once.
+/// Returns the seeds in `seeds.txt` of worlds of this kind (`array`, `devices`), which failed once.
 ///
 /// # Panics
 /// If a line of it names no seed.

@@ -29,11 +29,11 @@ struct Arguments {
     full: bool,
     /// Segments of 64 KiB.
     small: bool,
-    /// Somebody follows the pool, and takes over.
+    /// A follower follows the pool, and takes over.
     follow: bool,
-    /// Memory of the store, whatever the seed says.
+    /// Memory of the store, instead of the seed's.
     memory_bytes: Option<u64>,
-    /// One in so many segments is kept from data.
+    /// The divisor for segments that are kept from data.
     reserve_divisor: Option<u32>,
     trace: bool,
     /// Histories in which a write is lost, or lands elsewhere or in part.
@@ -42,7 +42,7 @@ struct Arguments {
     array: bool,
     /// A pool on several disks.
     devices: bool,
-    /// No more seeds after the first failure.
+    /// Stop after the first failure.
     first: bool,
 }
 
@@ -101,7 +101,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
     Some(arguments)
 }
 
-/// The plan of a seed, as the arguments change it.
+/// Returns the plan of a seed, modified by the arguments.
 fn plan(arguments: &Arguments, seed: u64, durability: Durability) -> Plan {
     let mut plan = if arguments.full {
         Plan::full_pool(seed, durability)
@@ -135,7 +135,7 @@ fn main() -> ExitCode {
     if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Histories with crashes and write errors; how many failed.
+/// Runs histories with crashes and write errors; returns how many failed.
 fn histories(arguments: &Arguments) -> u64 {
     let mut failures = 0;
     let mut all = Summary::default();
@@ -167,7 +167,7 @@ fn histories(arguments: &Arguments) -> u64 {
     failures
 }
 
-/// Worlds of the whole array; how many failed.
+/// Runs worlds of the whole array; returns how many failed.
 fn worlds(arguments: &Arguments) -> u64 {
     let mut failures = 0;
     let mut all = array::summary::Summary::default();
@@ -192,7 +192,7 @@ fn worlds(arguments: &Arguments) -> u64 {
     failures
 }
 
-/// Pools on several disks; how many failed.
+/// Runs pools on several disks; returns how many failed.
 fn pools_on_devices(arguments: &Arguments) -> u64 {
     let mut failures = 0;
     let mut all = devices::Seen::default();
@@ -219,7 +219,8 @@ fn pools_on_devices(arguments: &Arguments) -> u64 {
     failures
 }
 
-/// Histories with a write that is lost, or lands elsewhere or in part; how many failed.
+/// Runs histories with a write that is lost, or lands elsewhere or in part; returns how many
+/// failed.
 fn misplaced(arguments: &Arguments) -> u64 {
     let mut failures = 0;
     let mut all = Seen::default();

@@ -1,12 +1,12 @@
-//! Writes that the device says it has done, and has not: lost, landed elsewhere, or in part.
+//! Writes that the device falsely reports as done: lost, landed elsewhere, or in part.
 //!
-//! No single device can put them right. What must hold is that nothing wrong is ever taken for
-//! right: each read brings what was written last, or MEDIUM ERROR; a pool opens with that, or says
-//! that it is damaged; what reads lose scrubbing lists, by name. One case is beyond what a single
-//! device can tell, and is allowed here, and counted: see [`Seen::rolled_back`].
+//! No single device can repair them. But nothing wrong may ever be taken for right: each read
+//! returns what was written last, or MEDIUM ERROR; a pool opens in that state, or reports that it
+//! is damaged; scrubbing lists what can't be read, by name. One case can't be detected on a single
+//! device; it is allowed here, and counted: see [`Seen::rolled_back`].
 //!
-//! One write of a history is struck, so that what follows goes on over the damage: requests,
-//! checkpoints, reclaim, scrubbing, and opening it again.
+//! One write of a history is struck, and the history continues over the damage: requests,
+//! checkpoints, reclaim, scrubbing, and reopening.
 
 mod requests;
 
@@ -25,31 +25,31 @@ use crate::rng::Rng;
 const POOL_BYTES: u64 = 256 << 20;
 const ROUNDS: u64 = 70;
 
-/// What came of it.
+/// The results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// A hash of every I/O.
     pub trace: u64,
     /// Histories in which a write was struck.
     pub struck: u64,
-    /// What was asked of the store.
+    /// The number of requests to the store.
     pub operations: u64,
-    /// Of the struck writes, those of a superblock, or that landed on one.
+    /// Struck writes of a superblock, or that landed on one.
     pub superblocks: u64,
-    /// Of the struck writes, those of records.
+    /// Struck writes of records.
     pub records: u64,
     /// Requests that were refused because something could not be read.
     pub refused_requests: u64,
-    /// The pool said that it is damaged, and was not opened.
+    /// Pools that reported damage, and were not opened.
     pub refused: u64,
-    /// The pool opened without the end of its log, because the very last record was struck and
-    /// nothing behind it tells that there was one.
+    /// Pools that opened without the end of their log, because the very last record was struck and
+    /// nothing after it shows that there was one.
     pub rolled_back: u64,
     /// Blocks that were MEDIUM ERROR.
     pub medium_errors: u64,
     /// Blocks that were right.
     pub right: u64,
-    /// What passes of scrubbing listed.
+    /// Findings listed by scrubbing passes.
     pub found_by_scrub: u64,
     /// Pools in which `check` found something, or could not finish.
     pub found_by_check: u64,
@@ -105,15 +105,15 @@ struct World {
     store: Store,
     rng: Rng,
     volumes: Vec<Known>,
-    /// What the volumes held before the last change, if no checkpoint was finished since; and how
-    /// many I/Os there had been.
+    /// The content of the volumes before the last change, if no checkpoint was completed since; and
+    /// the number of I/Os at that time.
     before: Option<(u64, Vec<Known>)>,
-    /// What they hold if the change is there that ended all writing.
+    /// Their content if the change that ended all writing is there.
     uncertain: Option<Vec<Known>>,
     next_tag: u64,
-    /// Whether large writes go round the pool, so that segments are used again and again.
+    /// Whether large writes cycle through the pool, so that segments are reused.
     churn: bool,
-    /// Whether no checkpoint is asked for behind the struck write.
+    /// Whether no checkpoint is requested after the struck write.
     checkpoints_stop: bool,
     seen: Seen,
 }
@@ -121,7 +121,8 @@ struct World {
 /// The blocks that are lost: their volume, and the first sector of each.
 type Lost = BTreeSet<(VolumeId, u64)>;
 
-/// One history, in which one write is done wrongly. `Err` says what was wrong and not told.
+/// Runs one history, in which one write is done wrongly. `Err` says what was wrong and not
+/// reported.
 pub fn misplace(seed: u64) -> Result<Seen, String> {
     let mut world = World::new(seed).map_err(|error| format!("seed {seed}: {error}"))?;
     let result = world.run();
@@ -136,13 +137,13 @@ pub fn misplace(seed: u64) -> Result<Seen, String> {
 }
 
 fn options() -> OpenOptions {
-    // Nothing is kept in memory that would hide what the device has.
+    // No memory, which could hide the content of the device.
     OpenOptions { memory_bytes: 0, ..OpenOptions::default() }
 }
 
 impl World {
     fn run(&mut self) -> Result<(), String> {
-        // Often at the very end: what nothing comes behind is the hardest to tell.
+        // Often at the very end: a write that nothing follows is the hardest to detect.
         let last = self.rng.chance(25);
         let armed_round = if last { ROUNDS - 2 } else { self.rng.below(ROUNDS) };
         for round in 0..ROUNDS {
@@ -168,7 +169,7 @@ impl World {
         self.open_again()
     }
 
-    /// Chooses how the next write is done wrongly, or the next of a superblock.
+    /// Chooses how the next write, or the next of a superblock, is done wrongly.
     fn arm(&mut self) {
         let any = self.rng.below(POOL_BYTES / block::BLOCK_BYTES);
         let copy = SUPERBLOCK_OFFSETS_BYTES[self.rng.below(2) as usize] / block::BLOCK_BYTES;
@@ -218,7 +219,8 @@ impl World {
         Ok(lost)
     }
 
-    /// A pass of scrubbing. It repairs what it can, names the rest, and that is what reads lose.
+    /// Runs a scrubbing pass. It repairs what it can, and lists the rest, which must be what can't
+    /// be read.
     fn scrub(&mut self, lost: &Lost) -> Result<(), String> {
         self.store.scrub_start(1);
         loop {
@@ -226,7 +228,7 @@ impl World {
                 Ok(ScrubStep::Complete) => break,
                 Ok(ScrubStep::More { .. }) => {}
                 Ok(other) => return Err(format!("scrubbing was {other:?}")),
-                // It could not write what it meant to, and has told so.
+                // It could not write what it intended to, and has reported that.
                 Err(_) => return Ok(()),
             }
         }
@@ -250,9 +252,9 @@ impl World {
         Ok(())
     }
 
-    /// The pool is closed and opened again: as it was, or it says that it is damaged.
+    /// Closes the pool and opens it again: it is as it was, or reports that it is damaged.
     fn open_again(&mut self) -> Result<(), String> {
-        // All was flushed, as far as the device has told.
+        // Everything was flushed, as far as the device has reported.
         self.disk.crash(Survival::All, &mut self.rng);
         match Store::open(self.disk.clone(), options()) {
             Ok(store) => self.store = store,
@@ -272,9 +274,9 @@ impl World {
         self.scrub(&lost)
     }
 
-    /// What the volumes may hold as well as what is known of them: a change that ended all writing
-    /// may be there; and where the last record of the log was struck, the pool may be as it was
-    /// before that. Nothing else is allowed.
+    /// Determines the allowed alternatives to the known content: a change that ended all writing
+    /// may be there; and if the last record of the log was struck, the pool may be as before it.
+    /// Nothing else is allowed.
     fn settle_on(&mut self) {
         if self.matches(&self.volumes) {
             return;
@@ -295,7 +297,7 @@ impl World {
         }
     }
 
-    /// Whether the volumes are those that are there, as far as they can be read.
+    /// Returns whether the volumes in the pool are these, as far as they can be read.
     fn matches(&self, volumes: &[Known]) -> bool {
         volumes.iter().all(|known| {
             self.store.volume_status(known.id).is_some()
@@ -315,7 +317,7 @@ fn hits_superblock(struck: &Struck) -> bool {
     [to, struck.offset_bytes].iter().any(|offset| SUPERBLOCK_OFFSETS_BYTES.contains(offset))
 }
 
-/// A block's content; none if it is lost.
+/// Returns a block's content; `None` if it is lost.
 fn read_block(store: &Store, volume: VolumeId, start: u64) -> Result<Option<Vec<Tag>>, String> {
     let range = SectorRange::new(start, 8);
     match store.execute(VolumeRequest::Read { volume, range }) {

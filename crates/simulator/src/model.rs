@@ -1,4 +1,4 @@
-//! The oracle: what the volumes must hold, and what they may hold after a crash.
+//! The oracle: what the volumes must contain, and what they may contain after a crash.
 
 use block::VolumeId;
 
@@ -10,27 +10,27 @@ mod tests;
 
 pub use racing::Racing;
 
-/// A volume as the model knows it.
+/// A volume in the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelVolume {
     /// Its id.
     pub id: VolumeId,
-    /// What each sector holds.
+    /// The content of each sector.
     pub tags: Vec<Tag>,
 }
 
-/// All that a pool holds.
+/// The content of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
     /// The volumes in the order of their slots, then a snapshot of each, in generations.
     pub volumes: Vec<ModelVolume>,
     /// How many of them are volumes, which requests change.
     pub live: usize,
-    /// A number in the configuration that goes up with each of the administrator's changes.
+    /// A number in the configuration that increases with each administrative change.
     pub config: u64,
 }
 
-/// What a request changes, to be all there or not at all.
+/// What a request changes, completely or not at all.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Sectors of a volume.
@@ -39,26 +39,26 @@ pub enum Effect {
         slot: usize,
         /// The first sector.
         start: u64,
-        /// What they hold then.
+        /// Their new content.
         tags: Vec<Tag>,
     },
-    /// An administrator's change: a new volume takes the place of one, or a new snapshot, or a
-    /// volume gets another content or size.
+    /// An administrative change: a new volume or snapshot replaces another one, or a volume gets
+    /// another content or size.
     Replace {
         /// The slot.
         slot: usize,
-        /// The id of what is there then.
+        /// The id of what is there after it.
         id: VolumeId,
-        /// What it holds, but for what races with the change.
+        /// Its content, except for what races with the change.
         tags: Vec<Tag>,
-        /// The slot whose content it takes: what races with the change there may be in it.
+        /// The slot whose content it copies: what races with the change there may be in it.
         source: Option<usize>,
     },
-    /// An administrator's change: the number in the configuration.
+    /// An administrative change: the number in the configuration.
     Config(u64),
 }
 
-/// A request that changes something. Its effects touch different sectors.
+/// A request that changes something. Its effects are on different sectors.
 #[derive(Clone, Debug)]
 pub struct Changing {
     /// What it changes.
@@ -67,33 +67,33 @@ pub struct Changing {
     pub started: u64,
     /// Whether only each 4 KiB block of it is all or nothing (a write), not all of it.
     pub by_block: bool,
-    /// The requests under way while it took volumes as they were.
+    /// The requests in flight while it took volumes as they were.
     pub racing: Vec<Racing>,
 }
 
-/// A change that was answered, and may be lost.
+/// An acknowledged change that may be lost.
 #[derive(Clone, Debug)]
 struct Answered {
     /// When it was answered.
     time: u64,
     change: Changing,
-    /// It may have taken several commits, and was answered when the last was durable: then it is
-    /// there though others were lost that were answered before it.
+    /// It may have taken several commits, and was acknowledged when the last was durable: then it
+    /// may be there although others were lost that were acknowledged before it.
     in_pieces: bool,
 }
 
-/// The oracle. Requests that are under way together must touch different sectors.
+/// The oracle. Requests that are in flight together must be on different sectors.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// What must be there whatever happens.
+    /// What must be there in any case.
     pub durable: State,
-    /// What reads must show.
+    /// What reads must return.
     pub now: State,
-    /// What was answered, but may be lost, from its end on.
+    /// What was acknowledged, but may be lost, from its end on.
     answered: Vec<Answered>,
-    /// What was not answered (or with an error of the device): it may be there or not.
+    /// What was not acknowledged (or with an error of the device): it may be there or not.
     unknown: Vec<Changing>,
-    /// What was answered and must be there, but with one of several contents.
+    /// What was acknowledged and must be there, but with one of several contents.
     owed: Vec<Changing>,
 }
 
@@ -136,18 +136,18 @@ impl State {
 }
 
 impl Model {
-    /// A model that starts from what is there.
+    /// Creates a model with this content.
     pub fn new(state: State) -> Self {
         let (answered, unknown, owed) = (Vec::new(), Vec::new(), Vec::new());
         Self { durable: state.clone(), now: state, answered, unknown, owed }
     }
 
-    /// A change was answered as done. `durable`: and it promises to be on the medium.
+    /// Records an acknowledged change. `durable`: it is also promised to be on the medium.
     pub fn answered(&mut self, time: u64, change: Changing, durable: bool) {
         change.effects.iter().for_each(|effect| self.now.apply(effect));
         if durable {
-            // It was never under way together with what touches the same sectors; so it may be
-            // put in front of all that was answered since it started.
+            // It was never in flight together with requests for the same sectors; so it may be
+            // ordered before everything acknowledged since it started.
             self.flushed(change.started);
             change.effects.iter().for_each(|effect| self.durable.apply(effect));
         } else {
@@ -155,13 +155,15 @@ impl Model {
         }
     }
 
-    /// As [`Model::answered`], of what may have taken several commits, and may be lost.
+    /// Does the same as [`Model::answered`] for a change that may have taken several commits, and
+    /// may be lost.
     pub fn answered_in_pieces(&mut self, time: u64, change: Changing) {
         change.effects.iter().for_each(|effect| self.now.apply(effect));
         self.answered.push(Answered { time, change, in_pieces: true });
     }
 
-    /// All that was answered before `time` is durable: a flush that was started then has ended.
+    /// Records that everything acknowledged before `time` is durable: a flush that was started then
+    /// has ended.
     pub fn flushed(&mut self, time: u64) {
         let count = self.answered.iter().take_while(|answered| answered.time < time).count();
         for Answered { change, .. } in self.answered.drain(..count) {
@@ -169,7 +171,8 @@ impl Model {
         }
     }
 
-    /// The volumes that may be in a slot now: the one that was, and those of unknown changes.
+    /// Returns the volumes that may be in a slot now: the one that was, and those of unknown
+    /// changes.
     pub fn candidates(&self, slot: usize) -> Vec<(VolumeId, u64)> {
         let sizes = |state: &State| {
             let volume = &state.volumes[slot];
@@ -189,17 +192,17 @@ impl Model {
         found
     }
 
-    /// A durable change was answered, but which of its contents it has could not be read.
+    /// Records an acknowledged durable change whose actual content could not be read.
     pub fn owed(&mut self, change: Changing) {
         self.owed.push(change);
     }
 
-    /// A change whose fate is not known: the power failed before it was answered.
+    /// Records a change whose fate is unknown: the power failed before it was acknowledged.
     pub fn unknown(&mut self, change: Changing) {
         self.unknown.push(change);
     }
 
-    /// After a crash: whether `found` is allowed. It is the truth from here on.
+    /// Checks after a crash whether `found` is allowed; it is the content from here on.
     pub fn resolve(&mut self, found: State) -> Result<(), String> {
         let mut first = None;
         for kept in (0..=self.answered.len()).rev() {
@@ -214,8 +217,8 @@ impl Model {
         Err(first.unwrap_or_default())
     }
 
-    /// Whether `found` is what the first `kept` answered changes give, with each unknown one there
-    /// or not.
+    /// Checks whether `found` is the result of the first `kept` acknowledged changes, with each
+    /// unknown one there or not.
     fn explain(&self, kept: usize, found: &State) -> Result<(), String> {
         let mut state = self.durable.clone();
         for Answered { change, .. } in &self.answered[..kept] {
@@ -242,8 +245,8 @@ impl Model {
     }
 }
 
-/// Decides for an unknown change by what was found; what is neither wholly there nor wholly not
-/// stays as it was, and so differs from what was found.
+/// Decides an unknown change by what was found; what is neither completely there nor completely
+/// absent stays as it was, and so differs from what was found.
 fn settle(state: &mut State, change: &Changing, found: &State, possible: bool) {
     if !possible {
         return;
@@ -262,7 +265,7 @@ fn settle(state: &mut State, change: &Changing, found: &State, possible: bool) {
 }
 
 impl Effect {
-    /// Whether `found` holds it.
+    /// Returns whether `found` contains it.
     fn is_in(&self, found: &State) -> bool {
         match self {
             Self::Sectors { slot, start, tags } => {
@@ -278,7 +281,7 @@ impl Effect {
     }
 }
 
-/// An effect on sectors, cut at the boundaries of 4 KiB blocks.
+/// Splits an effect on sectors at the boundaries of 4 KiB blocks.
 pub(crate) fn blocks_of(effect: &Effect) -> Vec<Effect> {
     let Effect::Sectors { slot, start, tags } = effect else { return vec![effect.clone()] };
     let mut parts = Vec::new();

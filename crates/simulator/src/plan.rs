@@ -1,4 +1,4 @@
-//! What a history is made of, and what came of it.
+//! The plan of a history, and its results.
 
 use std::ops::AddAssign;
 
@@ -8,21 +8,21 @@ use store::{Durability, Tuning};
 use crate::disk::Survival;
 use crate::generate::{MIB, Mix, Shape};
 
-/// How many recoveries in a row a plan can strike.
+/// How many successive recoveries a plan can strike.
 pub const OPEN_FUSES: usize = 3;
 
-/// How a pool comes to be of the latest version of the format.
+/// How a pool gets the latest version of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upgrade {
-    /// It is made so.
+    /// It is created with it.
     Made,
-    /// It is of an earlier form until it is opened for this time, the first being 0.
+    /// It has an earlier form until the opening with this number, from 0.
     AtOpening(u64),
-    /// It is of an earlier form until somebody says so, while it is used.
+    /// It has an earlier form until it is upgraded during use.
     WhileUsed,
 }
 
-/// What a pool is at first that is not of the latest form.
+/// The initial form of a pool that does not have the latest one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Earlier {
     /// It is of version 2.
@@ -33,15 +33,15 @@ pub enum Earlier {
     V3Leaves,
 }
 
-/// What a history is made of. All that happens follows from it.
+/// The plan of a history, which determines everything that happens.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// The seed.
     pub seed: u64,
-    /// When answers may be given.
+    /// When writes may be acknowledged.
     pub durability: Durability,
-    /// How many steps: each starts a request, does a device read, takes a commit a step further,
-    /// or is one of the rare ones.
+    /// The number of steps: each starts a request, does a device read, does a step of a commit, or
+    /// is one of the rare ones.
     pub steps: u64,
     /// Bytes of a segment.
     pub segment_bytes: u64,
@@ -49,61 +49,63 @@ pub struct Plan {
     pub tuning: Tuning,
     /// Bytes of log that make a checkpoint due.
     pub checkpoint_log_bytes: u64,
-    /// Bytes of the pool at first.
+    /// The initial size of the pool in bytes.
     pub pool_bytes: u64,
-    /// Bytes up to which it is made bigger, step by step.
+    /// The size up to which it grows, step by step.
     pub pool_bytes_max: u64,
     /// How many volumes.
     pub volumes: usize,
-    /// How many snapshots there are of each volume, in as many generations.
+    /// The number of snapshots of each volume, in as many generations.
     pub generations: usize,
     /// Sectors of each volume.
     pub volume_sectors: u64,
     /// Memory of the store.
     pub memory_bytes: u64,
-    /// How probable each kind of request is.
+    /// The probability of each kind of request.
     pub mix: Mix,
-    /// Whether the power also fails, and writes also fail, by chance, again and again.
+    /// Whether the power also fails, and writes also fail, randomly and repeatedly.
     pub random_crashes: bool,
-    /// The power fails at this write or flush, counted from the first step.
+    /// The write or flush at which the power fails, counted from the first step.
     pub fuse: Option<u64>,
-    /// And again at these of the recoveries that follow, one for each.
+    /// And at which it fails again in the recoveries that follow, one for each.
     pub open_fuses: [Option<u64>; OPEN_FUSES],
-    /// What survives; by chance if not said.
+    /// What survives; random if not given.
     pub survival: Option<Survival>,
-    /// Seeds what survives, and nothing else.
+    /// The seed only for what survives.
     pub survival_seed: u64,
-    /// Steps that requests take between two I/Os of a checkpoint or of background work.
+    /// Steps of requests between two I/Os of a checkpoint or of background work.
     pub steps_beside: usize,
     /// Whether the process is also killed, so that the device keeps its cache until the power
     /// fails, and whether the device writes back some of that by itself.
     pub kills: bool,
-    /// Whether a durable write of the device covers itself alone (FUA), or it has none, and a
+    /// Whether a durable write of the device covers only itself (FUA), or there is no FUA, and a
     /// flush follows the write.
     pub fua: bool,
     /// The canary: flushes do nothing.
     pub lying_flush: bool,
-    /// Whether places of the device go bad, so that no write succeeds there: nobody may notice.
+    /// Whether locations of the device go bad, so that all writes fail there: this must have no
+    /// visible effect.
     pub bad_places: bool,
-    /// Whether the device refuses writes for a while or does them in part, and whether flushes
-    /// fail, and lose what they should have kept: nobody may notice.
+    /// Whether the device refuses writes temporarily or does them in part, and whether flushes
+    /// fail, and lose what they should have kept: this must have no visible effect.
     pub hindered: bool,
     /// Whether requests may be refused because the pool is full.
     pub may_be_full: bool,
-    /// How it comes to be of the latest version.
+    /// How it gets the latest version.
     pub upgrade: Upgrade,
-    /// What it is before.
+    /// Its form before that.
     pub earlier: Earlier,
     /// Whether free segments are discarded: whatever is read there later is wrong.
     pub discard: bool,
-    /// Whether somebody follows the pool while it is used, and takes over in crashes and kills.
+    /// Whether a follower follows the pool while it is used, and takes over after crashes and
+    /// kills.
     pub follows: bool,
-    /// Whether every I/O and answer is kept as a line.
+    /// Whether every I/O and answer is recorded as a line.
     pub log: bool,
 }
 
 impl Plan {
-    /// A small history with everything in it.
+    /// Returns a small history with everything in it.
     pub fn new(seed: u64, durability: Durability) -> Self {
         Self {
             seed,
@@ -151,12 +153,13 @@ impl Plan {
         }
     }
 
-    /// Many small volumes, and several snapshots of each.
+    /// Returns one with many small volumes, and several snapshots of each.
     pub fn many_volumes(seed: u64, durability: Durability) -> Self {
         Self { volumes: 8, generations: 3, volume_sectors: MIB / 2, ..Self::new(seed, durability) }
     }
 
-    /// A pool that gets full, and grows a little: large volumes, large writes, unmaps.
+    /// Returns one with a pool that becomes full, and grows a little: large volumes, large writes,
+    /// unmaps.
     pub fn full_pool(seed: u64, durability: Durability) -> Self {
         Self {
             volume_sectors: 80 * MIB,
@@ -172,9 +175,9 @@ impl Plan {
         }
     }
 
-    /// Segments of 64 KiB, nodes of four entries, records of some blocks, checkpoints all the
-    /// time: the log laps its pool, and every boundary is met again and again. The seed says which
-    /// of four pools it is: with room, with many volumes, with a deep map, and full.
+    /// Returns one with segments of 64 KiB, nodes of four entries, small records, and checkpoints
+    /// all the time: the log wraps around its pool, and every boundary is reached again and again.
+    /// The seed selects one of four pools: with room, with many volumes, with a deep map, and full.
     pub fn small_segments(seed: u64, durability: Durability) -> Self {
         let usual = Self {
             segment_bytes: 64 << 10,
@@ -208,8 +211,8 @@ impl Plan {
         Self { pool_bytes, pool_bytes_max: pool_bytes + 16 * small.segment_bytes, ..small }
     }
 
-    /// The plan that a seed alone stands for: every eighth is longer, so that what needs time to go
-    /// wrong has it, every fourth has many volumes, and one in 64 fills its pool.
+    /// Returns the plan of a seed alone: every eighth is longer, for faults that need time, every
+    /// fourth has many volumes, and one in 64 fills its pool.
     pub fn of_seed(seed: u64, durability: Durability) -> Self {
         match seed % 64 {
             kind if kind % 8 == 0 => Self { steps: 1500, ..Self::new(seed, durability) },
@@ -220,7 +223,7 @@ impl Plan {
     }
 }
 
-/// What came of a history in which nothing was wrong, or of many.
+/// The results of a history without an error, or of many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// A hash of every I/O and every answer.
@@ -229,15 +232,15 @@ pub struct Summary {
     pub answers: u64,
     /// Of them, how many because the pool was full.
     pub refused_full: u64,
-    /// Administrator's changes that were made: volumes, snapshots, sizes, handling.
+    /// Administrative changes that were made: volumes, snapshots, sizes, handling.
     pub changes: u64,
-    /// Snapshots and clones that were taken while requests to what they are of were under way.
+    /// Snapshots and clones that were taken with requests to their sources in flight.
     pub taken_busy: u64,
-    /// How often the pool was made bigger.
+    /// How often the pool grew.
     pub growths: u64,
-    /// How often a pool of an earlier version became one of the latest.
+    /// How often a pool was upgraded to the latest version.
     pub upgrades: u64,
-    /// Checkpoints that were finished.
+    /// Completed checkpoints.
     pub checkpoints: u64,
     /// Turns of reclaim, of the background pass, of scrubbing and of freeing.
     pub turns: u64,
@@ -249,26 +252,26 @@ pub struct Summary {
     pub crashes: u64,
     /// How often the process was killed.
     pub kills: u64,
-    /// Of the crashes, how many struck a recovery from one before.
+    /// Crashes during a recovery from another one.
     pub recovery_crashes: u64,
     /// Writes and flushes that failed by themselves.
     pub write_errors: u64,
-    /// Writes that failed at bad places, and went elsewhere.
+    /// Writes that failed at bad locations, and went elsewhere.
     pub refused_writes: u64,
-    /// Writes that were refused for a while, or done in part.
+    /// Writes that were refused temporarily, or done in part.
     pub hindered_writes: u64,
     /// Flushes that failed.
     pub failed_flushes: u64,
-    /// How often all was checked and read, and compared with the model.
+    /// How often everything was checked and read, and compared with the model.
     pub checks: u64,
-    /// Records that somebody else applied while the pool was used.
+    /// Records that a follower applied while the pool was used.
     pub followed: u64,
-    /// How often what they came to was taken over; and how often it was of no use.
+    /// How often its state was taken over; and how often it could not be used.
     pub takeovers: [u64; 2],
 }
 
 impl Summary {
-    /// All that was asked of the store and was done or refused.
+    /// Returns the number of all requests to the store that were done or refused.
     pub fn operations(&self) -> u64 {
         self.answers + self.changes + self.growths + self.checkpoints + self.turns
     }
@@ -335,10 +338,10 @@ impl std::fmt::Display for Summary {
 pub struct Failure {
     /// The seed.
     pub seed: u64,
-    /// The step after which it was seen.
+    /// The step after which it was found.
     pub step: u64,
     /// What.
     pub reason: String,
-    /// Every I/O, request and answer, if the plan says so.
+    /// Every I/O, request and answer, if the plan records them.
     pub log: Vec<String>,
 }

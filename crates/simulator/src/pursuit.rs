@@ -1,5 +1,5 @@
-//! Somebody else follows the pool while it is used, as the other one of two controllers does, and
-//! goes on from there when the process that used it has ended.
+//! A follower of the pool while it is used, like the other one of two controllers, which takes over
+//! when the process that used the pool has ended.
 
 use segments::Shared;
 use store::{Follower, Following, OpenOptions, Store, StoreError};
@@ -10,15 +10,15 @@ use crate::rng::Rng;
 /// The follower looks for new records in one step out of so many.
 const FOLLOWS_ONE_IN: u64 = 6;
 
-/// Who follows, if a plan wants it.
+/// The follower, if a plan wants one.
 pub(crate) struct Pursuit {
     is_wanted: bool,
-    /// When it does: runs are what they are without it.
+    /// When it acts: runs are the same without it.
     rng: Rng,
     follower: Option<Follower>,
-    /// Records that were applied.
+    /// The number of applied records.
     pub(crate) records: u64,
-    /// How often what they came to was taken over; and how often it was of no use.
+    /// How often its state was taken over; and how often it could not be used.
     pub(crate) takeovers: [u64; 2],
 }
 
@@ -28,8 +28,8 @@ impl Pursuit {
         Self { is_wanted, rng, follower: None, records: 0, takeovers: [0; 2] }
     }
 
-    /// A step was taken: sometimes, follows what was done; `begin` opens a follower. What it meets
-    /// is no failure: it reads what is being written.
+    /// Sometimes follows what was done in a step; `begin` opens a follower. Its errors are no
+    /// failure, because it reads what is being written.
     pub(crate) fn step(&mut self, begin: impl FnOnce() -> Option<Follower>) {
         if !self.is_wanted || !self.rng.chance(100 / FOLLOWS_ONE_IN) {
             return;
@@ -38,7 +38,7 @@ impl Pursuit {
         let before = follower.records();
         let found = follower.follow();
         self.records += follower.records() - before;
-        // One that is of no use any more is left, often enough, for a takeover to refuse it.
+        // An obsolete one is kept often enough, for a takeover to refuse it.
         let is_left = self.rng.chance(30);
         self.follower = match found {
             Ok(Following::Current | Following::Behind) => Some(follower),
@@ -46,7 +46,7 @@ impl Pursuit {
         };
     }
 
-    /// Opens the pool, from where the follower is, if there is one.
+    /// Opens the pool, from the follower's state, if there is one.
     pub(crate) fn open_store(
         &mut self,
         disk: impl Into<Shared>,

@@ -1,10 +1,10 @@
-//! Numbers that look random, from a seed: xoshiro256**, seeded by splitmix64.
+//! Pseudo-random numbers from a seed: xoshiro256**, seeded by splitmix64.
 
-/// The only source of chance in a simulated world.
+/// The only source of randomness in a simulated world.
 #[derive(Clone, Debug)]
 pub struct Rng([u64; 4]);
 
-/// One step of splitmix64: also a good mix of a counter.
+/// Returns one step of splitmix64, which also mixes a counter well.
 pub fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -13,13 +13,13 @@ pub fn mix(value: u64) -> u64 {
 }
 
 impl Rng {
-    /// All that follows is determined by `seed`.
+    /// Creates a generator whose numbers are determined by `seed`.
     pub fn new(seed: u64) -> Self {
         let word = |n: u64| mix(seed ^ mix(n));
         Self([word(1), word(2), word(3), word(4)])
     }
 
-    /// Any number.
+    /// Returns any number.
     pub fn draw(&mut self) -> u64 {
         let s = &mut self.0;
         let result = s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
@@ -33,22 +33,23 @@ impl Rng {
         result
     }
 
-    /// A number below `limit`, which is not zero.
+    /// Returns a number below `limit`, which is not zero.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.draw() % limit
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
-    /// `true` in `percent` of a hundred cases.
+    /// Returns `true` in `percent` of a hundred cases.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// An index into `weights`, each as probable as its weight. Not all may be zero.
+    /// Returns an index into `weights`, with probabilities proportional to the weights. Not all may
+    /// be zero.
     pub fn weighted(&mut self, weights: &[u64]) -> usize {
         let mut at = self.below(weights.iter().sum());
         for (index, &weight) in weights.iter().enumerate() {

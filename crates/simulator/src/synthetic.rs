@@ -1,9 +1,9 @@
-//! A disk for large pools: it keeps a few bytes of each block whose content follows from them.
+//! A disk for large pools: it keeps a few bytes of each block whose content is derived from them.
 //!
-//! A block that is the expansion of its first eight bytes ([`generated`]) is kept as those; that
-//! it is, is checked with every write. All else (records' headers, metadata) goes to a disk below,
-//! at the same place. So a pool of 200 GB of distinct blocks takes 400 MB of memory, and on the
-//! disk below, which may be sparse, what its metadata takes.
+//! For a block that is the expansion of its first eight bytes ([`generated`]) only those are kept;
+//! every write is checked for that. Everything else (records' headers, metadata) goes to a disk
+//! below, at the same location. So a pool of 200 GB of distinct blocks takes 400 MB of memory and,
+//! on the disk below, which may be sparse, the size of its metadata.
 
 use std::io;
 use std::ops::Range;
@@ -17,17 +17,17 @@ use crate::rng::mix;
 /// Blocks whose seeds are kept together: 64 MiB of the disk.
 const REGION_BLOCKS: u64 = 16_384;
 
-/// What stands for blocks that are not generated. Nothing is generated from it.
+/// The seed of blocks that are not generated. Nothing is generated from it.
 const KEPT_BELOW: u64 = 0;
 
-/// The content that follows from a seed, which is not 0. No two seeds give the same.
+/// Returns the content derived from a seed, which is not 0. No two seeds give the same.
 pub fn generated(seed: u64) -> Frame {
     let mut frame = FrameMut::stale();
     expand(seed, &mut frame[..]);
     frame.freeze()
 }
 
-/// Generated blocks in a row, to be written.
+/// Returns consecutive generated blocks, to be written.
 pub fn generated_data(seeds: Range<u64>) -> DataOut {
     let blocks = seeds.end - seeds.start;
     let mut data = DataOut::new((blocks * BLOCK_BYTES) as usize, 0);
@@ -45,14 +45,14 @@ fn expand(seed: u64, block: &mut [u8]) {
         .for_each(|(to, index)| to.copy_from_slice(&word(state, index).to_le_bytes()));
 }
 
-/// What stands behind the seed, at each place. No word waits for the one before: pools of 200 GB
-/// are made of them.
+/// Returns the word after the seed at each index. No word depends on the previous one: pools of 200
+/// GB are made of them.
 fn word(state: u64, index: u64) -> u64 {
     let mixed = state.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     (mixed ^ mixed >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// The seed that a block follows from, or [`KEPT_BELOW`].
+/// Returns the seed of a block, or [`KEPT_BELOW`].
 fn seed_of(frame: &Frame) -> u64 {
     let (first, rest) = frame.split_at(8);
     let seed = u64::from_le_bytes(first.try_into().expect("eight bytes"));
@@ -62,7 +62,7 @@ fn seed_of(frame: &Frame) -> u64 {
     if follows { seed } else { KEPT_BELOW }
 }
 
-/// The disk. What it has read and written is counted, so that tests can bound it.
+/// The disk. It counts what it has read and written, so that tests can limit it.
 pub struct SyntheticDisk {
     below: Arc<dyn sys::Disk>,
     regions: Vec<OnceLock<Box<[AtomicU64]>>>,
@@ -72,7 +72,7 @@ pub struct SyntheticDisk {
 }
 
 impl SyntheticDisk {
-    /// A disk as long as the one below.
+    /// Creates a disk as long as the one below.
     pub fn new(below: Arc<dyn sys::Disk>) -> Self {
         let regions = below.len_bytes().div_ceil(REGION_BLOCKS * BLOCK_BYTES);
         Self {
@@ -84,22 +84,22 @@ impl SyntheticDisk {
         }
     }
 
-    /// Reads since it was made, of whatever length.
+    /// Returns the number of reads since it was created, of any length.
     pub fn reads(&self) -> u64 {
         self.reads.load(Relaxed)
     }
 
-    /// Bytes that were read since it was made.
+    /// Returns the bytes that were read since it was created.
     pub fn read_bytes(&self) -> u64 {
         self.read_bytes.load(Relaxed)
     }
 
-    /// Bytes that were written since it was made.
+    /// Returns the bytes that were written since it was created.
     pub fn written_bytes(&self) -> u64 {
         self.written_bytes.load(Relaxed)
     }
 
-    /// Bytes of memory that the seeds take.
+    /// Returns the bytes of memory that the seeds take.
     pub fn memory_bytes(&self) -> u64 {
         let regions = self.regions.iter().filter(|region| region.get().is_some()).count() as u64;
         regions * REGION_BLOCKS * 8
@@ -120,7 +120,7 @@ impl SyntheticDisk {
     }
 }
 
-/// The next run of blocks from `at` on that are alike in whether they are kept below.
+/// Returns the next run of blocks from `at` on that are all kept below, or all generated.
 fn run_of(seeds: &[u64], at: usize) -> usize {
     let below = seeds[at] == KEPT_BELOW;
     seeds[at..].iter().take_while(|seed| (**seed == KEPT_BELOW) == below).count()

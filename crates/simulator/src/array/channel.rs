@@ -1,8 +1,8 @@
 //! A front end's channel to the simulated disk.
 //!
-//! What the front end queues and submits goes on by [`Way::step`] only, one step of one request at
-//! a time, in an order of its own: requests end in any order, and as late as the world likes. Below
-//! are the same [`Transfers`] that a ring has, with their tries and their flushes.
+//! What the front end queues and submits proceeds only by [`Way::step`], one step of one request at
+//! a time, in any order: requests end in any order, and as late as the world decides. Below are the
+//! same [`Transfers`] that a ring has, with their retries and flushes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -20,13 +20,13 @@ use sys::Transfers;
 use crate::disk::SimDisk;
 use crate::rng::Rng;
 
-/// What a request asks for.
+/// The kind of a request.
 enum Asked {
     Read(Vec<FrameMut>),
     Append(Vec<Frame>, Persist),
 }
 
-/// The requests of one front end, on their way.
+/// The requests of one front end in flight.
 pub struct Way {
     disk: Arc<SimDisk>,
     segments: Shared,
@@ -34,30 +34,30 @@ pub struct Way {
     queued: RefCell<VecDeque<(u64, u64, Asked)>>,
     transfers: RefCell<Transfers>,
     ended: RefCell<Vec<Completion>>,
-    /// Whether the front end was not told yet that something has ended.
+    /// Whether the front end has not yet been notified that something has ended.
     signalled: Cell<bool>,
-    /// How often the kernel was given something.
+    /// How often requests were submitted to the kernel.
     submits: Cell<u64>,
 }
 
 impl Way {
-    /// To the segments of a store on this disk.
+    /// Creates a channel to the segments of a store on this disk.
     pub fn new(disk: Arc<SimDisk>, segments: Shared) -> Rc<Self> {
         let (queued, transfers, ended, signalled, submits) = Default::default();
         Rc::new(Self { disk, segments, queued, transfers, ended, signalled, submits })
     }
 
-    /// Requests in flight.
+    /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> usize {
         self.transfers.borrow().in_flight()
     }
 
-    /// How often requests were submitted, several at once or one: each is a system call.
+    /// Returns how often requests were submitted, one or several at once: each is a system call.
     pub fn submits(&self) -> u64 {
         self.submits.get()
     }
 
-    /// One step of one request, by chance.
+    /// Does one step of one request, chosen randomly.
     pub fn step(&self, rng: &mut Rng) {
         let transfers = &mut *self.transfers.borrow_mut();
         let mut out = Vec::new();
@@ -77,17 +77,18 @@ impl Way {
         }
     }
 
-    /// Whether a poller has something to tell.
+    /// Returns whether a poller has something to report.
     pub fn has_signal(&self) -> bool {
         self.signalled.get()
     }
 
-    /// Whether something has ended since this was asked last: what a poller would hear.
+    /// Returns whether something has ended since the last call, as a poller would report.
     pub fn take_signal(&self) -> bool {
         self.signalled.take()
     }
 
-    /// Where a place is on the disk. What leaves its segment would reach what is somebody else's.
+    /// Returns the offset of a place on the disk. A request that leaves its segment would reach
+    /// other data.
     fn offset_bytes(&self, place: Place, frame_count: usize) -> u64 {
         let start = self.segments.locate(Place { offset_units: 0, ..place });
         let at = self.segments.locate(place);

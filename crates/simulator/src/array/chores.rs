@@ -1,4 +1,4 @@
-//! What the array does beside its front ends, and waits for on the spot.
+//! Blocking work of the array, apart from its front ends.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use store::Store;
 
 use crate::disk::SimDisk;
 
-/// Blocks that a pass of scrubbing reads in a step, at most.
+/// The maximum number of blocks that a scrubbing pass reads in a step.
 const SCRUB_BLOCKS: u64 = 64;
 
-/// What takes time on the spot, and is done by a thread beside the front ends.
+/// Blocking work that a thread does in parallel with the front ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chore {
-    /// Maintenance of the store, as it is due.
+    /// Due maintenance of the store.
     Maintain,
-    /// Making durable what hosts have set.
+    /// Saving state that hosts have set.
     Save,
     /// A checkpoint.
     Checkpoint,
@@ -26,9 +26,9 @@ pub enum Chore {
     Scrub,
     /// A step of the background pass of reduction.
     Optimize,
-    /// The end of tokens whose time is over.
+    /// Ending expired tokens.
     Sweep,
-    /// Other limits of a volume, counted from 0.
+    /// Changing the limits of a volume, counted from 0.
     Limit(usize, VolumeLimits),
 }
 
@@ -40,13 +40,13 @@ pub struct Chores {
     pub(super) shared: Arc<front::Shared>,
 }
 
-/// The name of a volume, counted from 0.
+/// Returns the name of a volume, counted from 0.
 pub(super) fn volume_name(number: usize) -> String {
     format!("volume-{number}")
 }
 
 impl Chores {
-    /// Does one. What fails because the disk has failed is no fault.
+    /// Does a chore. A failure because the disk has failed is no error.
     ///
     /// # Errors
     /// What went wrong, if the disk has not failed.

@@ -1,6 +1,6 @@
 //! The array's side of the world: front ends over the real target and the real store, on the
-//! simulated disk. All of it is the product's; only threads, sockets, the clock and the disk are
-//! not.
+//! simulated disk. All of it is the product's code, except threads, sockets, the clock and the
+//! disk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,10 +23,10 @@ use crate::rng::Rng;
 
 /// The target that hosts log in to.
 pub const TARGET_NAME: &str = "iqn.2026-01.example:array";
-/// The milliseconds since 1970 when the world begins.
+/// The time at which the world begins, in milliseconds since 1970.
 const EPOCH_MS: u64 = 1_790_000_000_000;
 
-/// What of an array stays the same as long as its pool lives.
+/// What stays the same for the life of a pool.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// How the store is opened.
@@ -35,13 +35,13 @@ pub struct Setup {
     pub threads: usize,
     /// Portals, which are target ports.
     pub ports: u16,
-    /// What bounds memory and time.
+    /// The bounds of memory and time.
     pub limits: Limits,
     /// The iSCSI names of the hosts.
     pub hosts: Vec<String>,
     /// The sizes of the volumes in bytes, which all hosts see, from LUN 1 on.
     pub volume_bytes: Vec<u64>,
-    /// What each of them is limited to at first.
+    /// The initial limits of each of them.
     pub volume_limits: VolumeLimits,
 }
 
@@ -53,18 +53,18 @@ pub struct SimClock {
 }
 
 impl SimClock {
-    /// Goes on by so much whenever somebody looks: what is done takes time.
+    /// Creates a clock that advances by so much at each query, because work takes time.
     pub fn new(tick_ns: u64) -> Self {
         Self { now_ns: AtomicU64::new(0), tick_ns }
     }
 
-    /// Time passes.
+    /// Advances the time.
     pub fn advance_to(&self, now: Duration) {
         let ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         self.now_ns.fetch_max(ns, Ordering::Relaxed);
     }
 
-    /// The time, and nobody has looked.
+    /// Returns the time, without advancing it.
     pub fn time(&self) -> Duration {
         Duration::from_nanos(self.now_ns.load(Ordering::Relaxed))
     }
@@ -81,7 +81,7 @@ impl front::Clock for SimClock {
     }
 }
 
-/// Remembers that it was rung.
+/// Records that it was rung.
 #[derive(Clone, Default)]
 struct Flag(Arc<AtomicBool>);
 
@@ -108,7 +108,7 @@ impl iscsi::Access for Everybody {
 
 use thread::Thread;
 
-/// An array that runs.
+/// A running array.
 pub struct Controller {
     disk: Arc<SimDisk>,
     /// The pool.
@@ -126,10 +126,10 @@ fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// Makes a pool with volumes that all hosts see.
+/// Creates a pool with volumes that all hosts see.
 ///
 /// # Errors
-/// What the array says.
+/// Those of the array.
 pub fn make(
     disk: &Arc<SimDisk>,
     setup: &Setup,
@@ -176,12 +176,12 @@ impl Controller {
     /// Opens the pool, and serves it.
     ///
     /// # Errors
-    /// What the array says.
+    /// Those of the array.
     pub fn open(disk: &Arc<SimDisk>, setup: &Setup, clock: &Arc<SimClock>) -> Result<Self, String> {
         Self::open_as(disk, setup, clock, None)
     }
 
-    /// The same where it takes over from one of this incarnation.
+    /// The same, taking over from a controller of this incarnation.
     fn open_as(
         disk: &Arc<SimDisk>,
         setup: &Setup,
@@ -235,7 +235,7 @@ impl Controller {
         Ok(Self { disk, store, array, shared, clock, threads, next_thread, maintenance, saver })
     }
 
-    /// A host has opened a connection to a port, which are counted from 1.
+    /// Accepts a host's connection to a port; ports are counted from 1.
     pub fn accept(&mut self, link: Link, port: u16) {
         self.take(link, port, None);
     }
@@ -246,12 +246,12 @@ impl Controller {
         self.threads[thread].accepted.push((link, port, handed));
     }
 
-    /// How many front ends there are.
+    /// Returns the number of front ends.
     pub fn thread_count(&self) -> usize {
         self.threads.len()
     }
 
-    /// Whether a front end has something to do now.
+    /// Returns whether a front end has something to do now.
     pub fn is_due(&self, index: usize, network: &Network) -> bool {
         let now = self.clock.time();
         let thread = &self.threads[index];
@@ -262,12 +262,12 @@ impl Controller {
             || thread.sockets.iter().flatten().any(|socket| socket.has_event(network, now))
     }
 
-    /// When the next turn of any front end is due.
+    /// Returns when the next turn of any front end is due.
     pub fn due_at(&self) -> Duration {
         self.threads.iter().map(|thread| thread.due).min().unwrap_or_default()
     }
 
-    /// A front end takes a turn.
+    /// Runs a turn of a front end.
     pub fn turn(&mut self, index: usize, network: &mut Network, rng: &mut Rng) {
         let now = self.clock.time();
         let thread = &mut self.threads[index];
@@ -279,52 +279,52 @@ impl Controller {
         thread.sockets = sockets;
     }
 
-    /// The same over other wires than those of the network. Their connections were opened by the
-    /// front end itself ([`Controller::front`]), which has heard of what they do.
+    /// The same over other wires than those of the network. The front end itself
+    /// ([`Controller::front`]) has opened their connections, and gets their events.
     pub fn turn_over(&mut self, index: usize, wires: &mut dyn Wires) {
         self.threads[index].turn(self.clock.time(), wires);
     }
 
-    /// A front end.
+    /// Returns a front end.
     pub fn front(&mut self, index: usize) -> &mut FrontEnd {
         &mut self.threads[index].front
     }
 
-    /// The memory that data of hosts on its way takes, in bytes.
+    /// Returns the memory for hosts' data in flight, in bytes.
     pub fn data_bytes(&self) -> usize {
         self.shared.transports.data_bytes()
     }
 
-    /// Whether requests of a front end are on their way to the disk.
+    /// Returns whether a front end has disk requests in flight.
     pub fn is_busy(&self, index: usize) -> bool {
         self.in_flight(index) > 0
     }
 
-    /// How many requests of a front end are on their way to the disk.
+    /// Returns how many disk requests of a front end are in flight.
     pub fn in_flight(&self, index: usize) -> usize {
         self.threads[index].way.in_flight()
     }
 
-    /// How often a front end has given requests to the kernel.
+    /// Returns how often a front end has submitted requests to the kernel.
     pub fn submits(&self, index: usize) -> u64 {
         self.threads[index].way.submits()
     }
 
-    /// A request of a front end goes a step further.
+    /// Does one step of a front end's disk request.
     pub fn disk_step(&self, index: usize, rng: &mut Rng) {
         self.threads[index].way.step(rng);
     }
 
-    /// Whether a chore is asked for that nobody else does.
+    /// Returns a chore that is requested and that nobody else does.
     pub fn wanted(&self) -> Option<Chore> {
         if self.saver.take() {
-            // It is asked once for all that is to be saved.
+            // One request covers everything that is to be saved.
             return Some(Chore::Save);
         }
         (self.maintenance.take() || self.store.maintenance_due()).then_some(Chore::Maintain)
     }
 
-    /// What is needed to do chores while the front ends go on.
+    /// Returns what is needed to do chores while the front ends continue.
     pub fn chores(&self) -> Chores {
         let Self { disk, store, array, shared, .. } = self;
         Chores {
@@ -336,12 +336,12 @@ impl Controller {
     }
 }
 
-/// An address of the array, by its port.
+/// Returns the address of a port of the array.
 fn address(port: u16) -> std::net::SocketAddr {
     ([192, 0, 2, 1], port).into()
 }
 
-/// A connection to a port, which are counted from 1, as a front end hears of it.
+/// Returns a new connection to a port, counted from 1, in the form for a front end.
 pub fn opening(link: Link, port: u16, now: Duration, rng: &mut Rng) -> Opening {
     let mut entropy = [0; 32];
     entropy.iter_mut().for_each(|byte| *byte = rng.draw() as u8);

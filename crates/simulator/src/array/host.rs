@@ -1,11 +1,11 @@
-//! Simulated hosts: whatever hosts ask, over several paths each, by chance and from a seed, with
-//! the monitors fed.
+//! Simulated hosts: random requests from a seed, over several paths each, which are fed to the
+//! monitors.
 //!
 //! A host has one initiator port (ISID) for each of its paths, which lead to the target ports in
 //! turn. A path sends reads, writes, WRITE SAME, UNMAP, COMPARE AND WRITE, EXTENDED COPY,
 //! PERSISTENT RESERVE IN and OUT, RESERVE and RELEASE; it aborts what is in flight, resets units,
-//! logs out, cuts its connection, or takes its session over with another connection. It does as
-//! hosts do: what is refused for the moment (BUSY, TASK SET FULL, UNIT ATTENTION) is sent once
+//! logs out, cuts its connection, or takes its session over with another connection. It behaves
+//! like real hosts: what is refused temporarily (BUSY, TASK SET FULL, UNIT ATTENTION) is sent once
 //! more; what is not answered is aborted, and if that is not answered either, the connection is
 //! given up.
 //!
@@ -15,12 +15,11 @@
 //! [`SimHosts::new`] with a [`Plan`], as the hosts of a [`super::world::World`] whose volumes have
 //! the sizes of the plan, with the names of [`Plan::names`].
 //!
-//! # What is taken for granted
-//! The answer to an abort comes when nothing of what it ends has an effect any more (RFC 7143,
-//! 4.2.3 and 11.6.1), and so does the answer to the first command of a session with regard to
-//! earlier sessions of the path. A command that is
-//! answered GOOD was let in by reservations at one moment between. What an error leaves behind may
-//! be any part of the command.
+//! # Assumptions
+//! The response to an abort comes when nothing of what it ends has an effect any more (RFC 7143,
+//! 4.2.3 and 11.6.1), and so does the response to the first command of a session with regard to
+//! earlier sessions of the path. A command that is answered GOOD was admitted by reservations at
+//! some time in between. An error may leave any part of the command done.
 
 mod answers;
 mod attentions;
@@ -54,21 +53,21 @@ use path::{Flight, Path};
 use plan::any_options;
 pub use plan::{Counts, Mix, Plan};
 
-/// Blocks that are read at once in the end.
+/// The number of blocks that are read at once at the end.
 const CHECKED_BLOCKS: u64 = 4;
 
-/// Hosts that do whatever hosts do.
+/// Hosts that send random requests.
 pub struct SimHosts {
     plan: Plan,
     rng: Rng,
     monitors: Monitors,
     paths: Vec<Path>,
-    /// What units are called in copies, once that is known.
+    /// The names of units in copies, once known.
     naas: Vec<Option<Naa>>,
     next_tag: u64,
-    /// Commands to be sent once more, by whatever path of the host is ready.
+    /// Commands to be sent once more, by any ready path of the host.
     again: VecDeque<(usize, Command, u32)>,
-    /// What is still to be read in the end.
+    /// What is still to be read at the end.
     checks: Option<VecDeque<Place>>,
     answers: u64,
     trace: u64,
@@ -77,7 +76,7 @@ pub struct SimHosts {
 }
 
 impl SimHosts {
-    /// Nobody has connected yet.
+    /// Creates hosts, none of which has connected yet.
     pub fn new(plan: Plan) -> Self {
         let mut rng = Rng::new(plan.seed);
         let names = plan.names();
@@ -109,7 +108,7 @@ impl SimHosts {
         }
     }
 
-    /// What came of all commands, also while a world has the hosts.
+    /// Returns the counts of all commands, even while a world has the hosts.
     pub fn counts(&self) -> Rc<Cell<Counts>> {
         self.counts.clone()
     }
@@ -156,7 +155,7 @@ impl SimHosts {
         Ok(None)
     }
 
-    /// Goes on with what connections have left that failed. Returns one that was opened.
+    /// Handles what failed connections have left. Returns one that was opened.
     fn tend_orphans(
         &mut self,
         at: usize,
@@ -218,7 +217,7 @@ impl SimHosts {
                 }
             }
         } else if has_orphans {
-            // Its answer says that what a connection did is over in whose place another one is.
+            // Its response says that what a replaced connection did is over.
             self.send(at, now, Command::Identify { unit: 0 }, 4);
         } else if let Some(place) = self.next_check() {
             self.send(at, now, Command::Read { at: place, is_long: true }, 20);
@@ -241,7 +240,7 @@ impl SimHosts {
         choice.command(&mut self.rng, &self.monitors, &mut self.next_tag)
     }
 
-    /// What is to be read when nothing else is in flight.
+    /// Returns what is to be read when nothing else is in flight.
     fn next_check(&mut self) -> Option<Place> {
         if !self.paths.iter().all(Path::is_idle) {
             return None;
@@ -383,7 +382,7 @@ impl Hosts for SimHosts {
     }
 }
 
-/// The LUN of a unit, counted from 0.
+/// Returns the LUN of a unit, counted from 0.
 fn lun(unit: usize) -> [u8; 8] {
     let [high, low] = (unit as u16 + 1).to_be_bytes();
     [high, low, 0, 0, 0, 0, 0, 0]

@@ -1,31 +1,31 @@
 //! A linearizability monitor for blocks of 4 KiB, online and exact for each block.
 //!
-//! A command of several blocks is an operation on each of them: SCSI promises no more than that
-//! one block is changed at one moment. The interval is that of the command. Contents are tags:
-//! whoever drives the hosts maps contents to numbers; 0 is zeros, which every block has at first.
+//! A command on several blocks is an operation on each of them: SCSI promises only that one block
+//! is changed at one time. The interval is that of the command. Contents are tags: the driver of
+//! the hosts maps contents to numbers; 0 is zeros, the initial content of every block.
 //!
 //! # How to use it
 //! [`Linear::invoke`] for each block before the command's first byte is sent, then one of
-//! - [`Linear::answer`] when its answer has come;
-//! - [`Linear::refused`] if the answer says that it had no effect (RESERVATION CONFLICT, BUSY);
-//! - [`Linear::lost`] when the connection is gone: it may still take effect at any time, until
+//! - [`Linear::answer`] when its response has come;
+//! - [`Linear::refused`] if the response says that it had no effect (RESERVATION CONFLICT, BUSY);
+//! - [`Linear::lost`] when the connection is lost: it may still take effect at any time, until
 //! - [`Linear::never_again`], when an abort or the end of the session was answered, or the array
-//!   was started again. That is also for an answer with an error after which a part may be written.
+//!   was restarted. Also for a response with an error after which a part may be written.
 //!
 //! An operation is over after `answer`, `refused` and `never_again`.
 //!
 //! # What is exact
 //! An error is returned if and only if no order of the operations on the block explains the
-//! answers, with one exception: the destination of a copy may get any value that its source may
+//! responses, with one exception: the destination of a copy may get any value that its source may
 //! have had since the copy began, whatever became of it. So there is no false alarm, and a copy of
-//! what was written before it began is found to be wrong only if nobody could have written it.
+//! what was written before it began is reported as wrong only if nobody could have written it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use super::search::OpId;
 use super::search::{Kind, Model, Search, Stuck};
 
-/// A block of some volume, numbered by whoever drives the hosts.
+/// A block of some volume, numbered by the driver of the hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Block(pub u64);
 
@@ -36,38 +36,38 @@ pub enum Op {
     Write(u64),
     /// It writes `new` if the block has `expected`.
     CompareAndWrite {
-        /// What it has to have.
+        /// The expected content.
         expected: u64,
-        /// What it gets.
+        /// The new content.
         new: u64,
-        /// Whether the same was sent before, and its answer was lost. `new` is its own then: a
-        /// block that has it was written by the one before, or by a copy.
+        /// Whether the same was sent before, and its response was lost. `new` is then unique to it:
+        /// a block that has it was written by the previous one, or by a copy.
         repeats: bool,
     },
     /// It reads.
     Read,
-    /// It gets what the block `source` has.
+    /// It copies the content of the block `source`.
     CopyOf(Block),
 }
 
-/// What a command was answered, as for one block.
+/// The response to a command, for one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// A write or a copy is done.
     Done,
-    /// A read got this content.
+    /// A read returned this content.
     Read(u64),
     /// A compare-and-write has written.
     Matched,
     /// A compare-and-write has found another content.
     Miscompare,
-    /// One that repeats another has found what it would have written, and is known again.
+    /// A repeated one has found what it would have written, and was recognized.
     Known,
-    /// The same, and nobody knew it again.
+    /// The same, and was not recognized.
     Unknown,
 }
 
-/// An answer that no order of the operations explains, or too much to keep.
+/// A response that no order of the operations explains, or too much to keep.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     /// No order of the operations explains it.
@@ -79,9 +79,9 @@ pub enum Wrong {
         id: OpId,
         /// What it does.
         op: String,
-        /// The answer.
+        /// The response.
         what: String,
-        /// What the block could have had before the answer, whatever in flight took effect.
+        /// The possible contents before the response, whatever in flight took effect.
         possible: Vec<u64>,
     },
     /// More is possible than may be kept: fewer commands in flight for each block are needed.
@@ -96,7 +96,7 @@ pub enum Wrong {
     },
 }
 
-/// An operation, with what is known of it.
+/// An operation, and what is known about it.
 #[derive(Clone, Debug)]
 enum Known {
     Write(u64),
@@ -106,7 +106,7 @@ enum Known {
         repeats: bool,
     },
     Read,
-    /// With what its source may have had since it began.
+    /// With the possible contents of its source since it began.
     Copy {
         source: Block,
         candidates: BTreeSet<u64>,
@@ -156,22 +156,23 @@ impl Model for Register {
 #[derive(Debug)]
 pub struct Linear {
     blocks: BTreeMap<Block, Search<Register>>,
-    /// Where the operations in flight are.
+    /// The blocks of the operations in flight.
     places: BTreeMap<OpId, Block>,
     /// The copies in flight, by their sources.
     copies: BTreeMap<Block, BTreeSet<OpId>>,
     next: u64,
     most: usize,
-    /// Goes on with each beginning and each end of an operation.
+    /// Increases with each beginning and each end of an operation.
     moment: u64,
-    /// Where answers need not be durable: what each block may have had when the power fails, and
-    /// when it may have had that last.
+    /// If responses need not be durable: the possible contents of each block after a power failure,
+    /// and the last time it may have had each.
     had: Option<BTreeMap<Block, BTreeMap<u64, u64>>>,
 }
 
 impl Linear {
-    /// All blocks have 0. `configurations_max` bounds what is kept for each block. While reads or
-    /// compare-and-writes are in flight that is about two to the power of the writes in flight.
+    /// Creates a monitor for blocks of zeros. `configurations_max` bounds what is kept for each
+    /// block. While reads or compare-and-writes are in flight that is about two to the power of the
+    /// writes in flight.
     pub fn new(configurations_max: usize) -> Self {
         Self {
             blocks: BTreeMap::new(),
@@ -184,17 +185,17 @@ impl Linear {
         }
     }
 
-    /// The same for an array that answers writes before they are durable.
+    /// The same for an array that acknowledges writes before they are durable.
     pub fn volatile(configurations_max: usize) -> Self {
         Self { had: Some(BTreeMap::new()), ..Self::new(configurations_max) }
     }
 
-    /// Whether answers need not be durable.
+    /// Returns whether responses need not be durable.
     pub fn is_volatile(&self) -> bool {
         self.had.is_some()
     }
 
-    /// A command is about to be sent.
+    /// Begins an operation that is about to be sent.
     pub fn invoke(&mut self, block: Block, op: Op) -> OpId {
         let id = OpId(self.next);
         self.next += 1;
@@ -219,15 +220,15 @@ impl Linear {
         id
     }
 
-    /// An answer has come. It has to be of the kind that the operation has.
+    /// Processes a response. It must be of the kind of the operation.
     ///
     /// # Errors
-    /// The answer is wrong. The block is of no use after that.
+    /// The response is wrong. The block can't be used after that.
     pub fn answer(&mut self, id: OpId, outcome: Outcome) -> Result<(), Wrong> {
         self.answer_any(id, &[outcome])
     }
 
-    /// The same for an answer that stands for one of several outcomes.
+    /// The same for a response that stands for one of several outcomes.
     ///
     /// # Errors
     /// As [`Linear::answer`].
@@ -235,20 +236,20 @@ impl Linear {
         self.conclude(id, &format!("answer {outcomes:?}"), |block| block.answer_any(id, outcomes))
     }
 
-    /// This moment, for [`Linear::made_durable`].
+    /// Returns the current time, for [`Linear::made_durable`].
     pub fn moment(&self) -> u64 {
         self.moment
     }
 
-    /// Whatever was answered before this moment about a block is durable.
+    /// Records that everything acknowledged before this time about a block is durable.
     pub fn made_durable(&mut self, block: Block, since: u64) {
         if let Some(values) = self.had.as_mut().and_then(|had| had.get_mut(&block)) {
             values.retain(|_, last| *last >= since);
         }
     }
 
-    /// The array has lost what was not durable, and nothing is in flight any more. Each block has
-    /// something that it may have had since all of it was durable.
+    /// Records that the array has lost what was not durable, and nothing is in flight any more.
+    /// Each block has a content that it may have had since everything was durable.
     pub fn lost_all(&mut self) {
         let had = self.had.replace(BTreeMap::new()).unwrap_or_default();
         let all: Vec<Block> = self.blocks.keys().copied().collect();
@@ -261,7 +262,7 @@ impl Linear {
         self.copies.clear();
     }
 
-    /// Notes what a block may have had until now.
+    /// Records the possible contents of a block so far.
     fn note(&mut self, block: Block, possible: &BTreeSet<u64>) {
         let moment = self.moment;
         self.moment += 1;
@@ -270,7 +271,7 @@ impl Linear {
         }
     }
 
-    /// The answer will never come. It may take effect at any time, until
+    /// Records that the response will never come. The operation may take effect at any time, until
     /// [`Linear::never_again`].
     pub fn lost(&mut self, id: OpId) {
         let Some(block) = self.places.get(&id).copied() else { return };
@@ -282,7 +283,7 @@ impl Linear {
         }
     }
 
-    /// From here on it has had its effect, or never will.
+    /// Records that it has had its effect, or never will.
     ///
     /// # Errors
     /// Too much is possible.
@@ -290,7 +291,7 @@ impl Linear {
         self.conclude(id, "the end", |block| block.end(id))
     }
 
-    /// It was answered, and must not have had an effect.
+    /// Records that it was answered, and must not have had an effect.
     ///
     /// # Errors
     /// It had one.
@@ -298,7 +299,8 @@ impl Linear {
         self.conclude(id, "refusal", |block| block.refuse(id))
     }
 
-    /// What a block may have now or get by what is in flight. Exact if nothing is.
+    /// Returns the contents that a block may have now or get from what is in flight. Exact if
+    /// nothing is.
     pub fn possible(&self, block: Block) -> BTreeSet<u64> {
         let Some(search) = self.blocks.get(&block) else { return BTreeSet::from([0]) };
         let mut values = search.states();
@@ -306,17 +308,17 @@ impl Linear {
         values
     }
 
-    /// Whether an operation is not over. A read is over when it is lost.
+    /// Returns whether an operation is not over. A read is over when it is lost.
     pub fn is_in_flight(&self, id: OpId) -> bool {
         self.places.contains_key(&id)
     }
 
-    /// How many operations on a block are not over.
+    /// Returns how many operations on a block are not over.
     pub fn in_flight_at(&self, block: Block) -> usize {
         self.blocks.get(&block).map_or(0, |search| search.ops().count())
     }
 
-    /// How many operations are not over.
+    /// Returns how many operations are not over.
     pub fn in_flight(&self) -> usize {
         self.places.len()
     }
@@ -326,7 +328,7 @@ impl Linear {
         self.blocks.entry(block).or_insert_with(|| Search::new(0, most))
     }
 
-    /// A block may have a value from here on, and so may what is being copied from it.
+    /// Records that a block may have a value from here on, and so may its copies in flight.
     fn may_have(&mut self, block: Block, value: u64) {
         let mut left = vec![block];
         while let Some(source) = left.pop() {
@@ -377,7 +379,7 @@ impl Linear {
     }
 }
 
-/// What an operation may bring a block.
+/// Returns the values that an operation may give a block.
 fn values_of(op: &Known) -> Vec<u64> {
     match op {
         Known::Write(value) => vec![*value],

@@ -1,49 +1,49 @@
 //! A network of connections between hosts and the array, from a seed and in simulated time.
 //!
-//! A connection is two streams of bytes. What is sent is cut into pieces that arrive after delays
-//! of their own, in order within a stream and in any order between streams; what has arrived is
-//! read in parts of any size, pieces split or merged. A stream holds a bounded number of bytes
+//! A connection is two streams of bytes. What is sent is cut into pieces that arrive after
+//! individual delays, in order within a stream and in any order between streams; what has arrived
+//! is read in parts of any size, pieces split or merged. A stream holds a bounded number of bytes
 //! that were sent and not read, so that a slow reader stops its writer.
 //!
 //! # How to use it
 //! [`Network::open`] a connection, [`Network::send`] and [`Network::receive`] at both of its ends.
-//! `receive` returns `Some(0)` when the stream has ended, for ever. When nobody has anything left
-//! to do, let the time go on to [`Network::next_event_at`]. A side that is done with a connection
-//! calls [`Network::close`]; what it has sent still arrives. [`Network::cut`] and
-//! [`Network::stall`] are the faults.
+//! `receive` returns `Some(0)` forever once the stream has ended. When nobody has anything left to
+//! do, advance the time to [`Network::next_event_at`]. A side that is done with a connection calls
+//! [`Network::close`]; what it has sent still arrives. [`Network::cut`] and [`Network::stall`] are
+//! the faults.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use crate::rng::Rng;
 
-/// A connection. It is never used again for another.
+/// A connection. The number is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link(pub u64);
 
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
-    /// Who opened it.
+    /// The side that opened it.
     Host,
-    /// Who was called.
+    /// The side that accepted it.
     Array,
 }
 
 /// How the network behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Bytes of a stream that were sent and not read, at most. Not 0.
+    /// The maximum number of bytes of a stream that were sent and not read. Not 0.
     pub window_bytes: usize,
-    /// The least delay of a piece.
+    /// The minimum delay of a piece.
     pub delay_min: Duration,
-    /// The greatest delay of a piece, but for slow ones.
+    /// The maximum delay of a piece, except slow ones.
     pub delay_max: Duration,
     /// How many of a hundred pieces are slow.
     pub slow_percent: u64,
-    /// The greatest delay of a slow piece.
+    /// The maximum delay of a slow piece.
     pub slow_delay_max: Duration,
-    /// Bytes in a piece, at most. Not 0.
+    /// The maximum number of bytes in a piece. Not 0.
     pub piece_bytes_max: usize,
     /// How many of a hundred reads get less than has arrived.
     pub short_read_percent: u64,
@@ -66,13 +66,14 @@ impl Default for Rules {
 /// How a connection is cut. Both ends see it in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// All that was not read is lost, and both ends see it at once.
+    /// Everything unread is lost, and both ends see it at once.
     AtOnce,
-    /// A part of what is on its way still arrives, in both directions; each end sees it after that.
+    /// A part of what is in flight still arrives, in both directions; each end sees the cut after
+    /// that.
     AfterSome,
 }
 
-/// Bytes on their way.
+/// Bytes in flight.
 #[derive(Debug)]
 struct Piece {
     at: Duration,
@@ -91,13 +92,13 @@ impl Piece {
 #[derive(Debug, Default)]
 struct Stream {
     pieces: VecDeque<Piece>,
-    /// Bytes that were sent and not read, lost ones included.
+    /// Bytes that were sent and not read, including lost ones.
     used: usize,
     /// When the last piece arrives.
     last_at: Duration,
     /// When its reader sees the end, after all pieces.
     end_at: Option<Duration>,
-    /// What is sent from here on goes nowhere.
+    /// What is sent from here on is lost.
     broken: bool,
     /// The reader has seen the end, or has closed.
     done: bool,
@@ -108,12 +109,12 @@ struct Stream {
 struct Pair {
     to_host: Stream,
     to_array: Stream,
-    /// Nothing arrives before.
+    /// Nothing arrives before this time.
     stalled_until: Duration,
 }
 
 impl Pair {
-    /// The stream that `side` reads.
+    /// Returns the stream that `side` reads.
     fn towards(&mut self, side: Side) -> &mut Stream {
         match side {
             Side::Host => &mut self.to_host,
@@ -121,7 +122,7 @@ impl Pair {
         }
     }
 
-    /// The stream that `side` writes.
+    /// Returns the stream that `side` writes.
     fn from(&mut self, side: Side) -> &mut Stream {
         match side {
             Side::Host => &mut self.to_array,
@@ -144,7 +145,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// All that it does is determined by `seed` and by the calls.
+    /// Creates a network whose behavior is determined by `seed` and by the calls.
     pub fn new(seed: u64, rules: Rules) -> Self {
         Self { rules, rng: Rng::new(seed), links: BTreeMap::new(), next_link: 0 }
     }
@@ -157,7 +158,7 @@ impl Network {
         link
     }
 
-    /// Sends bytes from `side`. Returns how many were taken, which is 0 if the stream is full or
+    /// Sends bytes from `side`. Returns how many were accepted, which is 0 if the stream is full or
     /// `side` has seen the end of the connection.
     pub fn send(&mut self, link: Link, side: Side, bytes: &[u8], now: Duration) -> usize {
         let taken = bytes.len().min(self.room(link, side));
@@ -170,7 +171,7 @@ impl Network {
         let mut rest = &bytes[..taken];
         while !rest.is_empty() {
             let most = self.rules.piece_bytes_max;
-            // Small pieces cut headers, large ones hold many.
+            // Small pieces split headers, large ones contain many.
             let most = if self.rng.chance(25) { most.min(64) } else { most };
             let (piece, more) =
                 rest.split_at(self.rng.between(1, most as u64).min(rest.len() as u64) as usize);
@@ -182,7 +183,8 @@ impl Network {
         taken
     }
 
-    /// Whether what `side` sends goes nowhere, as the other side is gone or the connection is cut.
+    /// Returns whether what `side` sends is lost, because the other side is gone or the connection
+    /// is cut.
     pub fn is_broken(&self, link: Link, side: Side) -> bool {
         self.links.get(&link).is_none_or(|pair| match side {
             Side::Host => pair.to_array.broken,
@@ -190,7 +192,7 @@ impl Network {
         })
     }
 
-    /// How many bytes [`Network::send`] would take from `side`.
+    /// Returns how many bytes [`Network::send`] would accept from `side`.
     pub fn room(&self, link: Link, side: Side) -> usize {
         let Some(pair) = self.links.get(&link) else { return 0 };
         let (out, back) = match side {
@@ -203,11 +205,11 @@ impl Network {
         }
     }
 
-    /// Reads at `side` what has arrived. Returns how many bytes; `Some(0)` at the end; `None` if
-    /// nothing is there yet.
+    /// Reads what has arrived at `side`. Returns the number of bytes; `Some(0)` at the end; `None`
+    /// if nothing is there yet.
     ///
     /// # Panics
-    /// If there is no room in `into`.
+    /// If `into` is empty.
     pub fn receive(
         &mut self,
         link: Link,
@@ -241,7 +243,7 @@ impl Network {
         Some(bytes)
     }
 
-    /// Whether [`Network::receive`] would return something at `side`.
+    /// Returns whether [`Network::receive`] would return something at `side`.
     pub fn is_readable(&self, link: Link, side: Side, now: Duration) -> bool {
         let Some(pair) = self.links.get(&link) else { return true };
         let stream = match side {
@@ -252,7 +254,7 @@ impl Network {
         stream.done || pair.stalled_until <= now && next.is_some_and(|at| at <= now)
     }
 
-    /// `side` is done with the connection: it reads and sends nothing more. What it has sent
+    /// Closes the connection at `side`, which reads and sends nothing more. What it has sent
     /// arrives, then the other side sees the end. What is sent to it is lost.
     pub fn close(&mut self, link: Link, side: Side, now: Duration) {
         let wait = delay(&mut self.rng, &self.rules);
@@ -290,20 +292,20 @@ impl Network {
         }
     }
 
-    /// Nothing arrives on this connection before `until`; then all goes on.
+    /// Lets nothing arrive on this connection before `until`.
     pub fn stall(&mut self, link: Link, until: Duration) {
         if let Some(pair) = self.links.get_mut(&link) {
             pair.stalled_until = pair.stalled_until.max(until);
         }
     }
 
-    /// The next moment after `now` at which something more can be read, or an end be seen; `None`
-    /// if nothing is on its way. What can be read at `now` is not meant.
+    /// Returns the next time after `now` at which something more can be read, or an end be seen;
+    /// `None` if nothing is in flight. What can be read at `now` does not count.
     pub fn next_event_at(&self, now: Duration) -> Option<Duration> {
         self.links.values().filter_map(|pair| pair.next_event_at(now)).min()
     }
 
-    /// The connections that are open at one side at least.
+    /// Returns the connections that are open on at least one side.
     pub fn links(&self) -> impl Iterator<Item = Link> + '_ {
         self.links.keys().copied()
     }
@@ -329,7 +331,7 @@ impl Pair {
 }
 
 impl Stream {
-    /// Fills `into` from the first pieces, which have as much.
+    /// Fills `into` from the first pieces, which have enough.
     fn read(&mut self, into: &mut [u8]) {
         self.used -= into.len();
         let mut done = 0;
@@ -345,7 +347,7 @@ impl Stream {
         }
     }
 
-    /// Loses all but the first bytes.
+    /// Drops all but the first bytes.
     fn keep(&mut self, bytes: usize) {
         let mut left = bytes;
         self.pieces.retain_mut(|piece| {

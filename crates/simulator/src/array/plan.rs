@@ -1,4 +1,4 @@
-//! The world that a seed stands for.
+//! The world of a seed.
 
 mod extras;
 
@@ -15,14 +15,14 @@ use super::world::{Events, Trouble, World};
 use crate::rng::{Rng, mix};
 
 const SEGMENT_BYTES: u64 = 64 << 10;
-/// Room for the superblocks, and segments for all that small volumes can hold many times over.
+/// Room for the superblocks, and segments for many times the content of small volumes.
 const POOL_BYTES: u64 = (16 << 20) + 144 * SEGMENT_BYTES;
-/// Sets the seeds of worlds apart from those of other histories.
+/// Separates the seeds of worlds from those of other histories.
 const WORLDS: u64 = 0x0061_7272_6179;
 
-/// The world of a seed, and its hosts. Each size is drawn so small that its bound is met all the
-/// time: windows of commands, bursts, memory for data, segments, records, memory for metadata. What
-/// takes long, or goes wrong, comes in some worlds only.
+/// Returns the world of a seed, and its hosts. Each size is so small that its bound is reached all
+/// the time: windows of commands, bursts, memory for data, segments, records, memory for metadata.
+/// What takes long, or fails, happens only in some worlds.
 pub fn of_seed(seed_number: u64, steps: u64) -> (World, host::Plan) {
     let mut plan = plain(seed_number, steps);
     extras::add(seed_number, &mut plan);
@@ -33,7 +33,7 @@ pub fn of_seed(seed_number: u64, steps: u64) -> (World, host::Plan) {
     plan
 }
 
-/// The same with nothing that comes in some worlds only, and without volumes.
+/// The same without what only some worlds have, and without volumes.
 pub(super) fn plain(seed_number: u64, steps: u64) -> (World, host::Plan) {
     let rng = &mut Rng::new(mix(seed_number ^ WORLDS));
     let hosts = rng.between(1, 3) as usize;
@@ -88,14 +88,14 @@ pub(super) fn plain(seed_number: u64, steps: u64) -> (World, host::Plan) {
     let trouble = Trouble::default();
     let world = World { seed, setup, segment_bytes, pool_bytes, events, steps, rules, trouble };
     let mut plan = (world, hosts);
-    // Two of five have bounds and a network as in use.
+    // Two of five have realistic bounds and a realistic network.
     if (1..=2).contains(&(seed_number % 5)) {
         (plan.0.setup.limits, plan.0.rules) = (Limits::default(), Rules::default());
     }
     plan
 }
 
-/// In every second world some things come far more often than usual, and others never.
+/// In every second world some things happen far more often than usual, and others never.
 fn mix_of(rng: &mut Rng) -> host::Mix {
     let usual = host::Mix::default();
     if rng.chance(50) {

@@ -1,18 +1,18 @@
 //! A monitor for the reservations of a logical unit: PERSISTENT RESERVE (SPC-4, 5.13) and RESERVE
 //! and RELEASE (SPC-2, 7.21), with the exceptions of SPC-4, 5.13.3 (CRH).
 //!
-//! It is told what was asked and what was answered, and says whether an answer was possible at
-//! some moment between both. While nothing else is in flight that is exact; else any order of what
-//! is in flight may explain an answer. Where the standard leaves a choice, both are right.
+//! It gets the requests and the responses, and checks whether a response was possible at some time
+//! between both. While nothing else is in flight that is exact; otherwise any order of what is in
+//! flight may explain a response. If the standard leaves a choice, both are right.
 //!
 //! # How to use it
 //! One monitor for each logical unit. [`Reservations::invoke`] before a command is sent, then one
 //! of [`Reservations::answer`]; [`Reservations::refused`] (BUSY, TASK SET FULL, UNIT ATTENTION: it
-//! was not looked at); [`Reservations::lost`] and, when the session is gone for certain,
-//! [`Reservations::never_again`]. A command that moves data is an [`Op::Command`]; any status but
-//! RESERVATION CONFLICT means that it was let in, unless it was refused.
+//! was not executed); [`Reservations::lost`] and, when the session certainly has ended,
+//! [`Reservations::never_again`]. A command that moves data is an [`Op::Command`]; any status
+//! except RESERVATION CONFLICT means that it was allowed, unless it was refused.
 //!
-//! A reset of the unit, and the loss of a session, are operations too: [`Op::Reset`] and
+//! A reset of the unit, and the loss of a session, are operations, too: [`Op::Reset`] and
 //! [`Op::Loss`] are invoked when they may begin and answered [`Outcome::Good`] when they are over.
 //! [`Reservations::restarted`] ends all of it.
 
@@ -25,25 +25,25 @@ use super::search::{Search, Stuck};
 use rules::Unit;
 pub use rules::{Action, Kind, State};
 
-/// A path from an initiator port to a target port, numbered by whoever drives the hosts.
+/// A path from an initiator port to a target port, numbered by the driver of the hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nexus(pub u32);
 
-/// How reservations of others restrain a command (SPC-4, table 67).
+/// How reservations of others restrict a command (SPC-4, table 67).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Only by RESERVE: TEST UNIT READY and its like.
+    /// Only RESERVE: TEST UNIT READY and similar commands.
     Status,
-    /// By exclusive access reservations, and by RESERVE.
+    /// Exclusive access reservations, and RESERVE.
     Read,
-    /// By every reservation.
+    /// Every reservation.
     Write,
 }
 
-/// What a host asks.
+/// A request of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// A command that minds reservations.
+    /// A command that reservations may restrict.
     Command(Nexus, Access),
     /// PERSISTENT RESERVE OUT.
     Out(Nexus, Action),
@@ -55,20 +55,20 @@ pub enum Op {
     Reserve(Nexus),
     /// RELEASE.
     Release(Nexus),
-    /// A reset of the logical unit: it ends what RESERVE has begun.
+    /// A reset of the logical unit: it ends a RESERVE.
     Reset,
-    /// The loss of a session: likewise, if it was this one's.
+    /// The loss of a session: it ends a RESERVE of this session.
     Loss(Nexus),
 }
 
-/// What was answered.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// GOOD; for a command that moves data, whatever shows that it was let in.
+    /// GOOD; for a command that moves data, whatever shows that it was allowed.
     Good,
     /// RESERVATION CONFLICT.
     Conflict,
-    /// CHECK CONDITION because of what the action asks for.
+    /// CHECK CONDITION because of what the action requests.
     Failed,
     /// READ KEYS: the keys in ascending order.
     Keys(Vec<u64>),
@@ -76,22 +76,22 @@ pub enum Outcome {
     Held(Option<(u64, Kind)>),
 }
 
-/// An answer that was not possible, or too much to keep.
+/// An impossible response, or too much to keep.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
-    /// It was not possible at any moment.
+    /// It was not possible at any time.
     #[error("{what} to {id:?} ({op:?}) is not possible: {states:?}")]
     Impossible {
         /// The operation.
         id: OpId,
-        /// What was asked.
+        /// The request.
         op: Op,
-        /// What was answered.
+        /// The response.
         what: String,
-        /// How things stood before the answer.
+        /// The possible states before the response.
         states: Vec<State>,
     },
-    /// More is possible than may be kept.
+    /// More states are possible than may be kept.
     #[error("more than {most} configurations of reservations with {in_flight} in flight")]
     TooMany {
         /// How many may be kept.
@@ -105,8 +105,8 @@ pub enum Wrong {
 #[derive(Debug)]
 pub struct Reservations {
     search: Search<Unit>,
-    /// The same without what was observed: an action that was not answered may be undone by a
-    /// restart of the array, though others have felt it.
+    /// The same without what was observed: a restart of the array may undo an unanswered action,
+    /// even if others have observed it.
     durable: Search<Unit>,
     ops: BTreeMap<OpId, Op>,
     next: u64,
@@ -114,7 +114,7 @@ pub struct Reservations {
 }
 
 impl Reservations {
-    /// Nobody is registered and nothing is reserved.
+    /// Creates a monitor without registrations and reservations.
     pub fn new(configurations_max: usize) -> Self {
         Self {
             search: Search::new(State::default(), configurations_max),
@@ -125,7 +125,7 @@ impl Reservations {
         }
     }
 
-    /// Something is about to be asked.
+    /// Begins an operation that is about to be sent.
     pub fn invoke(&mut self, op: Op) -> OpId {
         let id = OpId(self.next);
         self.next += 1;
@@ -137,13 +137,13 @@ impl Reservations {
         id
     }
 
-    /// An answer has come.
+    /// Processes a response.
     ///
     /// # Errors
-    /// It was not possible. The monitor is of no use after that.
+    /// It was not possible. The monitor can't be used after that.
     pub fn answer(&mut self, id: OpId, outcome: &Outcome) -> Result<(), Wrong> {
         let what = format!("answer {outcome:?}");
-        // What is refused has felt what others did, and that is no promise.
+        // A refused command has observed what others did, and that is no promise.
         let is_refused = matches!(outcome, Outcome::Conflict | Outcome::Failed);
         self.conclude(id, what, |search, is_durable| match is_refused && is_durable {
             true => search.refuse(id),
@@ -151,22 +151,22 @@ impl Reservations {
         })
     }
 
-    /// It was refused before anybody looked at reservations.
+    /// Ends an operation that was refused before reservations were checked.
     ///
     /// # Errors
-    /// Its effect was seen.
+    /// Its effect was observed.
     pub fn refused(&mut self, id: OpId) -> Result<(), Wrong> {
         self.conclude(id, "refusal".to_owned(), |search, _| search.refuse(id))
     }
 
-    /// The answer will never come; it may take effect at any time until
+    /// Records that the response will never come; the operation may take effect at any time until
     /// [`Reservations::never_again`].
     pub fn lost(&mut self, id: OpId) {
         self.search.lose(id);
         self.durable.lose(id);
     }
 
-    /// From here on it has had its effect, or never will.
+    /// Records that it has had its effect, or never will.
     ///
     /// # Errors
     /// Too much is possible.
@@ -174,15 +174,15 @@ impl Reservations {
         self.conclude(id, "the end".to_owned(), |search, _| search.end(id))
     }
 
-    /// The array was started again: all that is in flight is over, and what is not to be kept
-    /// through a loss of power (APTPL) is gone.
+    /// Records that the array was started again: everything in flight is over, and what is not to
+    /// be kept through a power loss (APTPL) is gone.
     ///
     /// # Errors
     /// Too much is possible.
     pub fn restarted(&mut self) -> Result<(), Wrong> {
         let in_flight = self.ops.len();
         for id in std::mem::take(&mut self.ops).into_keys() {
-            // What only looks is not there.
+            // Operations that only read are not there.
             if self.durable.op(id).is_some() {
                 let too_many = |_| Wrong::TooMany { most: self.most, in_flight };
                 self.durable.end(id).map_err(too_many)?;
@@ -198,12 +198,12 @@ impl Reservations {
         self.durable.states().into_iter().map(State::after_power_loss).collect()
     }
 
-    /// How things may stand if nothing in flight takes effect from here on.
+    /// Returns the possible states if nothing in flight takes effect from here on.
     pub fn states(&self) -> BTreeSet<State> {
         self.search.states()
     }
 
-    /// How many operations are not over.
+    /// Returns how many operations are not over.
     pub fn in_flight(&self) -> usize {
         self.ops.len()
     }
@@ -220,7 +220,7 @@ impl Reservations {
         };
         let states = self.search.states().into_iter().collect();
         let mut result = Ok(());
-        // A read that was lost is not in the search any more.
+        // A lost read is not in the search any more.
         if self.search.op(id).is_some() {
             result = conclude(&mut self.search, false);
         }

@@ -1,21 +1,22 @@
-//! Which orders of operations explain the answers so far: the search that the monitors share.
+//! The search that the monitors share: which orders of operations explain the responses so far.
 //!
-//! An object has a state; an operation takes effect at one moment between its invocation and its
-//! answer. What is not known is kept as a set of configurations: a state that the object may have,
-//! and which operations in flight have had their effect in it. The set is never empty unless no
-//! order explains the answers.
+//! An object has a state; an operation takes effect at one time between its invocation and its
+//! response. Uncertainty is represented by a set of configurations: a state that the object may
+//! have, and which operations in flight have had their effect in it. The set is empty only if no
+//! order explains the responses.
 //!
-//! Configurations grow only as far as an answer needs it (G. Lowe, "Testing for linearizability",
-//! just-in-time linearization): an answer to an operation that has not had its effect tries all
-//! sequences of other operations in flight that lead up to it. Three things keep that small:
-//! - What needs no change of the state (a read, a miscompare) is no part of a sequence: each
-//!   configuration keeps the outcomes that each operation in flight could have had in passing
+//! Configurations are extended only as far as a response needs it (G. Lowe, "Testing for
+//! linearizability", just-in-time linearization): a response to an operation that has not had its
+//! effect tries all sequences of other operations in flight that lead up to it. Three things keep
+//! that small:
+//! - What needs no change of the state (a read, a miscompare) is not part of a sequence: each
+//!   configuration keeps the outcomes that each operation in flight could have had at some time
 //!   (`seen`).
-//! - An operation that overwrites whatever there is may have overwritten any others in flight at
-//!   once, unseen by anybody: they too could have had their effect in passing. So long sequences
-//!   are tried only if somebody in flight may have seen what is between.
-//! - A configuration is dropped if another one allows all that it allows. Operations whose answers
-//!   never come are better off without their effect, as they may have it later.
+//! - An operation that overwrites any state may have overwritten any others in flight at once,
+//!   unobserved: they too could have had their effect before it. So long sequences are tried only
+//!   if an operation in flight may have observed what is in between.
+//! - A configuration is dropped if another one allows everything that it allows. Operations whose
+//!   responses never come are better without their effect, because they may have it later.
 
 mod config;
 
@@ -24,7 +25,7 @@ use std::fmt::Debug;
 
 use config::{Config, Front, InFlight, Slot, bit};
 
-/// An operation. A monitor never uses one again.
+/// An operation. A monitor never reuses the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpId(pub u64);
 
@@ -34,42 +35,42 @@ pub(super) trait Model: Clone + Debug {
     type Op: Clone + Debug;
     type Outcome: Clone + Ord + Debug;
 
-    /// All that an operation may do in a state: the state after it, and the outcome.
+    /// Returns everything that an operation may do in a state: the state after it, and the outcome.
     fn apply(state: &Self::State, op: &Self::Op) -> Vec<(Self::State, Self::Outcome)>;
 
-    /// What kind of operation it is.
+    /// Returns the kind of an operation.
     fn kind(op: &Self::Op) -> Kind;
 
-    /// Whether it may change the state if it has this outcome. There is one such outcome at most.
+    /// Returns whether it may change the state if it has this outcome. At most one outcome does.
     fn changes(op: &Self::Op, outcome: &Self::Outcome) -> bool;
 }
 
-/// What an operation has to do with the state.
+/// How an operation depends on the state, and changes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It never changes it.
     Observes,
-    /// It does the same to each state, and what was there before is gone.
+    /// It always produces the same state, independent of the previous one.
     Overwrites,
-    /// What it does depends on it.
+    /// Its effect depends on the state.
     Depends,
 }
 
 /// Why a history can't go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stuck {
-    /// No order of the operations explains this answer.
+    /// No order of the operations explains this response.
     Impossible,
     /// There are more configurations than may be kept, or more than 128 operations in flight.
     TooMany,
 }
 
-/// The explanations of the answers to the operations on one object.
+/// The explanations of the responses to the operations on one object.
 #[derive(Clone, Debug)]
 pub(super) struct Search<M: Model> {
     ops: BTreeMap<OpId, InFlight<M>>,
     configs: Vec<Config<M>>,
-    /// How many configurations may be kept at a time.
+    /// The maximum number of configurations.
     most: usize,
     /// There were too many operations in flight.
     overflown: bool,
@@ -80,19 +81,19 @@ impl<M: Model> Search<M> {
         Self::any_of([state], most)
     }
 
-    /// It has one of these states.
+    /// Creates a search in which the object has one of these states.
     pub(super) fn any_of(states: impl IntoIterator<Item = M::State>, most: usize) -> Self {
         let config = |state| Config { state, taken: 0, free: 0, seen: Vec::new() };
         let configs = states.into_iter().map(config).collect();
         Self { ops: BTreeMap::new(), configs, most, overflown: false }
     }
 
-    /// The states that it may have if no operation in flight takes effect from here on.
+    /// Returns the possible states if no operation in flight takes effect from here on.
     pub(super) fn states(&self) -> BTreeSet<M::State> {
         self.configs.iter().map(|config| config.state.clone()).collect()
     }
 
-    /// The operations in flight, those included whose answers never come.
+    /// Returns the operations in flight, including those whose responses never come.
     pub(super) fn ops(&self) -> impl Iterator<Item = &M::Op> {
         self.ops.values().map(|in_flight| &in_flight.op)
     }
@@ -112,7 +113,7 @@ impl<M: Model> Search<M> {
         self.look(id);
     }
 
-    /// Changes an operation in flight, to one that may do more.
+    /// Changes an operation in flight to one that may do more.
     pub(super) fn widen(&mut self, id: OpId, change: impl FnOnce(&mut M::Op)) {
         if let Some(in_flight) = self.ops.get_mut(&id) {
             change(&mut in_flight.op);
@@ -120,7 +121,7 @@ impl<M: Model> Search<M> {
         }
     }
 
-    /// Notes what an operation could have as outcome where things stand.
+    /// Records the outcomes that an operation could have in the current states.
     fn look(&mut self, id: OpId) {
         let Some(in_flight) = self.ops.get(&id).filter(|in_flight| !in_flight.lost) else { return };
         for config in &mut self.configs {
@@ -130,7 +131,7 @@ impl<M: Model> Search<M> {
         }
     }
 
-    /// An answer has come.
+    /// Processes a response.
     pub(super) fn answer(&mut self, id: OpId, outcome: &M::Outcome) -> Result<(), Stuck> {
         let last = self.in_flight(id)?;
         let changes = M::changes(&last.op, outcome);
@@ -158,7 +159,7 @@ impl<M: Model> Search<M> {
         self.settle(id, after)
     }
 
-    /// The same for an answer that stands for one of several outcomes.
+    /// The same for a response that stands for one of several outcomes.
     pub(super) fn answer_any(&mut self, id: OpId, outcomes: &[M::Outcome]) -> Result<(), Stuck> {
         if let [outcome] = outcomes {
             return self.answer(id, outcome);
@@ -187,7 +188,7 @@ impl<M: Model> Search<M> {
         }
     }
 
-    /// The answer never comes; it may take effect at any time.
+    /// Records that the response never comes; the operation may take effect at any time.
     pub(super) fn lose(&mut self, id: OpId) {
         let Some(in_flight) = self.ops.get_mut(&id) else { return };
         let slot = in_flight.slot;
@@ -202,7 +203,7 @@ impl<M: Model> Search<M> {
         });
     }
 
-    /// From here on it has had its effect, or never will.
+    /// Records that it has had its effect, or never will.
     pub(super) fn end(&mut self, id: OpId) -> Result<(), Stuck> {
         let last = self.in_flight(id)?;
         let mut after = Front::default();
@@ -218,7 +219,7 @@ impl<M: Model> Search<M> {
         self.settle(id, after)
     }
 
-    /// It has had no effect, and never will.
+    /// Records that it has had no effect, and never will.
     pub(super) fn refuse(&mut self, id: OpId) -> Result<(), Stuck> {
         let slot = self.in_flight(id)?.slot;
         self.ops.remove(&id);
@@ -256,10 +257,10 @@ impl<M: Model> Search<M> {
     ) -> Result<(), Stuck> {
         let others = || self.ops.values().filter(|other| other.slot != last.slot);
         let is_any = |kind| others().any(|other| M::kind(&other.op) == kind);
-        // If nobody sees what is between, then the last one of a sequence hides all before it.
+        // If nobody observes what is in between, the last one of a sequence hides all before it.
         let is_long = is_any(Kind::Observes) || is_any(Kind::Depends);
         let is_short = !is_long && M::kind(&last.op) == Kind::Overwrites;
-        // And if nothing depends on the state, then what was seen of it is all that counts.
+        // And if nothing depends on the state, only what was observed of it counts.
         let mut visited = Front { ignores_state: !is_any(Kind::Depends), ..Front::default() };
         let mut left = Vec::new();
         for config in from {
@@ -287,8 +288,8 @@ impl<M: Model> Search<M> {
         Ok(())
     }
 
-    /// `last` has its effect. Returns whether nothing else need come before it: after an outcome
-    /// that changes nothing, all else may follow when it is needed.
+    /// Gives `last` its effect. Returns whether nothing else need come before it: after an outcome
+    /// that changes nothing, everything else may follow when it is needed.
     fn finish(
         &self,
         config: &Config<M>,
@@ -306,7 +307,7 @@ impl<M: Model> Search<M> {
         is_enough
     }
 
-    /// One operation more has its effect, but for that in `last`.
+    /// Gives one more operation its effect, except that in `last`.
     fn expand(&self, config: &Config<M>, last: Slot, next: &mut Vec<Config<M>>) {
         for in_flight in self.ops.values() {
             let is_out = in_flight.slot == last || config.taken & bit(in_flight.slot) != 0;
@@ -315,7 +316,7 @@ impl<M: Model> Search<M> {
             }
             let hides = M::kind(&in_flight.op) == Kind::Overwrites;
             for (state, _) in M::apply(&config.state, &in_flight.op) {
-                // What changes nothing and hides nothing has been noted where it came.
+                // What changes nothing and hides nothing was recorded already.
                 if hides || state != config.state {
                     next.push(self.step(config, in_flight, state));
                 }
@@ -323,7 +324,7 @@ impl<M: Model> Search<M> {
         }
     }
 
-    /// An operation has its effect.
+    /// Gives an operation its effect.
     fn step(&self, config: &Config<M>, which: &InFlight<M>, state: M::State) -> Config<M> {
         let mut next = config.clone();
         next.forget(which.slot);
@@ -346,7 +347,7 @@ impl<M: Model> Search<M> {
         next
     }
 
-    /// Adds a configuration unless another allows as much. Returns whether it was added.
+    /// Adds a configuration unless another one allows as much. Returns whether it was added.
     fn keep(&self, front: &mut Front<M>, config: Config<M>) -> bool {
         let lost = self.ops.values().filter(|in_flight| in_flight.lost);
         let lost = lost.fold(0, |lost, in_flight| lost | bit(in_flight.slot));

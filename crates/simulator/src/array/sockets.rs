@@ -8,12 +8,12 @@ use front::{Handed, Wires};
 
 use super::network::{Link, Network, Side};
 
-/// A connection at the array's end, and what a poller would tell of it: changes only.
+/// A connection at the array's end, with the edge-triggered state of a poller.
 pub(super) struct Socket {
     pub(super) link: Link,
-    /// Whether all that had come was read: then the poller tells when more comes.
+    /// Whether everything that has arrived was read: then the poller signals when more arrives.
     pub(super) drained: Cell<bool>,
-    /// Whether not all was taken: then the poller tells when there is room.
+    /// Whether not everything was accepted: then the poller signals when there is room.
     pub(super) clogged: Cell<bool>,
 }
 
@@ -37,7 +37,7 @@ impl Socket {
 pub(super) struct Sockets<'a> {
     pub(super) network: &'a mut Network,
     pub(super) sockets: &'a mut Vec<Option<Socket>>,
-    /// Connections that go on at the next controller.
+    /// Connections that continue at the next controller.
     pub(super) leaving: &'a mut Vec<(Link, Handed)>,
     pub(super) now: Duration,
 }
@@ -57,7 +57,7 @@ impl Wires for Sockets<'_> {
             let mut filled = 0;
             while filled < slice.len() {
                 match self.network.receive(link, Side::Array, &mut slice[filled..], self.now) {
-                    // The end is told by a receive that brings nothing else.
+                    // The end is reported by a receive that returns nothing else.
                     Some(0) if total + filled > 0 => return Ok(total + filled),
                     Some(0) => return Ok(0),
                     Some(bytes) => filled += bytes,

@@ -1,19 +1,19 @@
-//! What came of worlds.
+//! The results of worlds.
 
 use crate::rng::mix;
 
-/// What came of sessions of several connections.
+/// Counts of sessions with several connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Several {
-    /// Commands that were answered over further connections of their session.
+    /// Commands that were answered over additional connections of their session.
     pub answers: u64,
-    /// Further connections that were let in.
+    /// Additional connections that were accepted.
     pub joins: u64,
-    /// Of these, those that took the place of one that had failed.
+    /// Those of them that replaced a failed one.
     pub replaced: u64,
     /// Connections that were logged out while their session went on.
     pub partings: u64,
-    /// Commands that a failed connection may have lost, and that were sent again or aborted over
+    /// Commands that a failed connection may have lost, and that were repeated or aborted over
     /// another one.
     pub plugged: u64,
 }
@@ -39,18 +39,18 @@ impl std::fmt::Display for Several {
     }
 }
 
-/// What came of a world in which nothing was wrong.
+/// The result of a world in which nothing was wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Requests of hosts that were answered.
+    /// The number of hosts' requests that were answered.
     pub answers: u64,
-    /// Losses of power.
+    /// The number of power losses.
     pub crashes: u64,
-    /// Processes that were killed.
+    /// The number of killed processes.
     pub kills: u64,
     /// Planned switches.
     pub switches: u64,
-    /// Connections that have gone on after these.
+    /// Connections that have continued after these.
     pub handed: u64,
     /// Chores.
     pub chores: u64,
@@ -58,9 +58,9 @@ pub struct Summary {
     pub cuts: u64,
     /// Writes and flushes of the disk.
     pub io_count: u64,
-    /// Worlds that ended early, as too much may have happened to be judged.
+    /// Worlds that ended early, because too much may have happened to be judged.
     pub given_up: u64,
-    /// What came of sessions of several connections.
+    /// Counts of sessions with several connections.
     pub several: Several,
     /// A hash of every I/O and every answer.
     pub trace: u64,

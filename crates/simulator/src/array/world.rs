@@ -1,13 +1,13 @@
-//! The world: hosts, the network, the array and its disk, one step after the other, as chance says.
+//! The world: hosts, the network, the array and its disk, one random step after the other.
 //!
 //! A step is a turn of one front end, a step of one request to the disk, something that a host
-//! does, a chore of the array, or that time passes. So mail between front ends is late, completions
-//! come in any order, and hosts ask for anything meanwhile. Chores wait on the spot, as the threads
-//! do that do them in a process: between two of their I/Os, and while they wait for others, all
-//! else goes on ([`inner`]).
+//! does, a chore of the array, or the passing of time. So mail between front ends is late,
+//! completions come in any order, and hosts send anything meanwhile. Chores block, as the threads
+//! do that perform them in a process: between two of their I/Os, and while they wait for others,
+//! everything else continues ([`inner`]).
 //!
 //! The power fails, or the process is killed, at any step: the network cuts all connections, and
-//! the array starts anew from what the disk holds.
+//! the array restarts from the content of the disk.
 //!
 //! The same plan gives the same [`Summary::trace`].
 
@@ -31,63 +31,63 @@ use events::any_limits;
 pub use events::{Events, Trouble};
 use inner::Inner;
 
-/// Steps of all others between two I/Os of a chore.
+/// Steps of everything else between two I/Os of a chore.
 const STEPS_BESIDE: u32 = 6;
-/// How long what lies between two looks at the clock takes in half of the worlds, in nanoseconds,
-/// at most.
+/// In half of the worlds, the maximum time between two reads of the clock, in nanoseconds.
 const TICK_NS_MAX: u64 = 20_000;
-/// Steps without an answer, while all that is under way is waited for, before it is taken for lost.
+/// After so many steps without an answer, while waiting for everything in flight, it counts as
+/// lost.
 const IDLE_STEPS_MAX: u64 = 400_000;
 
-/// Steps in which memory for data is given back, once nothing is under way.
+/// The number of steps in which memory for data must be released, once nothing is in flight.
 const REST_STEPS_MAX: u64 = 100_000;
 
 /// The hosts of a world.
 pub trait Hosts {
-    /// One of them does something, by chance: something new only if `begins`. Returns connections
-    /// that were opened, with the ports that they were opened to, counted from 1.
+    /// One of them does something, chosen randomly: something new only if `begins`. Returns
+    /// connections that were opened, with their ports, counted from 1.
     ///
     /// # Errors
     /// What the array has done wrong.
     fn step(&mut self, network: &mut Network, now: Duration, begins: bool) -> Step;
 
-    /// When one of them has to do something by the clock.
+    /// Returns the next deadline of any of them.
     fn due_at(&self) -> Option<Duration>;
 
-    /// Whether nothing is under way.
+    /// Returns whether nothing is in flight.
     fn is_idle(&self) -> bool;
 
-    /// How many commands were answered, and other requests.
+    /// Returns how many commands and other requests were answered.
     fn answers(&self) -> u64;
 
-    /// The array has started anew: what was not answered has taken effect, or never will.
+    /// Records a restart of the array: what was not answered has taken effect, or never will.
     fn array_started(&mut self);
 
-    /// A write has failed for good: the array does nothing right any more until it starts anew,
-    /// but says nothing wrong either.
+    /// Records a permanently failed write: the array may fail requests until it restarts, but may
+    /// not return anything wrong.
     fn array_failed(&mut self) {}
 
-    /// A hash of all that they were told.
+    /// Returns a hash of everything that they were told.
     fn trace(&self) -> u64;
 
-    /// What came of sessions of several connections.
+    /// Returns the counts of sessions with several connections.
     fn several(&self) -> Several {
         Several::default()
     }
 
-    /// Whether an error means no more than that too much may have happened to be judged.
+    /// Returns whether an error only means that too much may have happened to be judged.
     fn gave_up(&self) -> bool {
         false
     }
 }
 
-/// What came of a step of the hosts.
+/// The result of a step of the hosts.
 pub type Step = Result<Vec<(Link, u16)>, String>;
 
-/// A world, apart from its hosts.
+/// A world, except its hosts.
 #[derive(Clone, Debug)]
 pub struct World {
-    /// What all chance comes from.
+    /// The seed of all randomness.
     pub seed: u64,
     /// The array.
     pub setup: Setup,
@@ -97,11 +97,11 @@ pub struct World {
     pub pool_bytes: u64,
     /// What happens.
     pub events: Events,
-    /// Steps, before all that is under way is finished.
+    /// The number of steps, before everything in flight is finished.
     pub steps: u64,
-    /// How the network behaves.
+    /// The behavior of the network.
     pub rules: Rules,
-    /// How the disk does.
+    /// The behavior of the disk.
     pub trouble: Trouble,
 }
 
@@ -111,7 +111,7 @@ thread_local! {
 }
 
 impl World {
-    /// Runs it. `hosts` are of no chance but that of a seed.
+    /// Runs it. `hosts` have no other randomness than that of a seed.
     ///
     /// # Errors
     /// What was wrong, and after how many steps.
@@ -132,7 +132,7 @@ impl World {
     }
 }
 
-/// What of a world is there while no array is.
+/// The parts of a world that exist while there is no array.
 struct Parts {
     disk: Arc<SimDisk>,
     clock: Arc<SimClock>,
@@ -142,7 +142,7 @@ struct Parts {
     begins: bool,
 }
 
-/// A world that runs.
+/// A running world.
 struct Run<'a> {
     world: &'a World,
     inner: Option<Inner>,
@@ -175,7 +175,7 @@ impl<'a> Run<'a> {
         Ok(Self { world, inner: Some(inner), done: Summary::default() })
     }
 
-    /// The world, which is whole between two chores.
+    /// Returns the world, which is complete between two chores.
     fn inner(&mut self) -> Result<&mut Inner, String> {
         self.inner.as_mut().ok_or_else(|| "the world is lost".into())
     }
@@ -237,7 +237,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What is wanted of the array is done soon, but not at once.
+    /// Does what the array has requested soon, but not at once.
     fn usual(&mut self) -> Result<(), String> {
         let inner = self.inner()?;
         if inner.rng.chance(10)
@@ -267,15 +267,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The power fails, or the process is killed: all connections are gone, and the array starts
-    /// anew.
+    /// Makes the power fail, or kills the process: all connections are lost, and the array
+    /// restarts.
     fn restart(&mut self, power_fails: bool) -> Result<(), String> {
         let Some(inner) = self.inner.take() else { return Err("the world is lost".into()) };
         let Inner { disk, clock, mut network, array, hosts, mut rng, begins, .. } = inner;
         drop(array);
         let now = clock.time();
         let links: Vec<Link> = network.links().collect();
-        // What was answered before it was durable must not be told when it is gone.
+        // What was acknowledged before it was durable must not be reported when it is gone.
         let is_volatile = self.world.setup.options.durability == Durability::Flush;
         for link in links {
             let at_once = rng.chance(50) || is_volatile;
@@ -286,7 +286,7 @@ impl<'a> Run<'a> {
         self.start_anew(Parts { disk, clock, network, hosts, rng, begins }, power_fails)
     }
 
-    /// The array starts anew, with no connection left.
+    /// Restarts the array, with no connection left.
     fn start_anew(&mut self, parts: Parts, mut power_fails: bool) -> Result<(), String> {
         const ANY: [Survival; 5] =
             [Survival::Nothing, Survival::All, Survival::Writes, Survival::Sectors, Survival::Torn];
@@ -334,7 +334,7 @@ impl<'a> Run<'a> {
         });
     }
 
-    /// Finishes all that is under way.
+    /// Finishes everything in flight.
     fn end(&mut self) -> Result<(), String> {
         self.inner()?.begins = false;
         let (mut answers, mut idle) = (0, 0);
@@ -353,7 +353,7 @@ impl<'a> Run<'a> {
         self.rest()
     }
 
-    /// Nobody wants anything any more: what data took of memory is given back.
+    /// Checks that memory for data is released once nothing is requested any more.
     fn rest(&mut self) -> Result<(), String> {
         for _ in 0..REST_STEPS_MAX {
             if self.inner()?.disk.has_failed() {

@@ -1,20 +1,20 @@
 //! What some order of the requests allows.
 //!
-//! - A read may return a value that a request put there and that no other request has overwritten
-//!   for certain: one that was started after the first was answered, and was answered before the
+//! - A read may return a value that a request wrote there and that no other request has certainly
+//!   overwritten: one that was started after the first was answered, and was answered before the
 //!   read started.
-//! - A copy puts what its source may have held while it was under way.
+//! - A copy writes what its source may have had while it was in flight.
 //! - Of the requests that expect one value of a lock, at most one succeeds.
-//! - A miscompare is wrong if the expected value was there all the while.
+//! - A miscompare is wrong if the expected value was there all the time.
 //!
 //! A crash ends an *era*. What was not answered then is there or not. What was answered, and was
-//! not durable, is certain in its own era only.
+//! not durable, is certain only in its own era.
 
 use block::SectorRange;
 
 use crate::content::Tag;
 
-/// Through so many copies a value is followed; beyond that it is believed.
+/// A value is followed through so many copies; beyond that it is believed.
 const COPIES_FOLLOWED: u32 = 6;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) enum Answer {
     Data(Vec<Tag>),
 }
 
-/// A request, and what came of it.
+/// A request, and its result.
 #[derive(Clone, Debug)]
 pub(super) struct Event {
     pub(super) range: SectorRange,
@@ -46,9 +46,10 @@ pub(super) struct Event {
     pub(super) answer: Answer,
     /// How often the power had failed before it.
     pub(super) era: u64,
-    /// Whether its answer promises that it is durable, and all that was answered before it began.
+    /// Whether its response promises that it is durable, and everything acknowledged before it
+    /// began.
     pub(super) flushes: bool,
-    /// Whether no crash takes it back.
+    /// Whether no crash undoes it.
     pub(super) durable: bool,
 }
 
@@ -58,17 +59,17 @@ impl Event {
         Self { range, kind, start, end, answer, era, flushes: false, durable: false }
     }
 
-    /// Whether it was done, as one of an era sees it.
+    /// Returns whether it was certainly done, seen from an era.
     fn is_certain(&self, era: u64) -> bool {
         self.answer == Answer::Done && (self.durable || self.era == era)
     }
 }
 
-/// What a sector got.
+/// What was written to a sector.
 #[derive(Clone, Copy)]
 enum Value {
     Of(Tag),
-    /// What this sector held.
+    /// The content of this sector.
     From(u64),
 }
 
@@ -91,7 +92,7 @@ impl Put<'_> {
     }
 }
 
-/// When something is looked at.
+/// The time of an observation.
 #[derive(Clone, Copy)]
 struct Look {
     start: u64,
@@ -108,7 +109,7 @@ impl<'a> Registers<'a> {
         Self((0..sectors.unwrap_or(0)).map(|sector| puts(events, sector)).collect())
     }
 
-    /// Whether a look may see `value`.
+    /// Returns whether an observation of `value` is possible.
     fn may_see(&self, sector: u64, value: Tag, look: Look, followed: u32) -> bool {
         let puts = &self.0[sector as usize];
         puts.iter().any(|put| {
@@ -129,7 +130,7 @@ impl<'a> Registers<'a> {
         })
     }
 
-    /// Whether nothing but `value` can have been there.
+    /// Returns whether nothing but `value` can have been there.
     fn was_throughout(&self, sector: u64, value: Tag, look: Look) -> bool {
         let puts = &self.0[sector as usize];
         let is_it = |put: &&Put<'_>| matches!(put.value, Value::Of(tag) if tag == value);
@@ -141,7 +142,7 @@ impl<'a> Registers<'a> {
     }
 }
 
-/// All that a sector may have got: written, or with a fate that is not known.
+/// Returns everything that a sector may have got: written, or with an unknown fate.
 fn puts(events: &[Event], sector: u64) -> Vec<Put<'_>> {
     let mut found = vec![Put { value: Value::Of(0), event: None }];
     for event in events {
@@ -172,7 +173,7 @@ fn name_of(kind: &Kind) -> &'static str {
     }
 }
 
-/// What was done to a sector, and what made all durable, a line each.
+/// Returns what was done to a sector, and what made everything durable, a line each.
 fn history(events: &[Event], sector: u64) -> String {
     let mut told = String::new();
     for event in events.iter().filter(|event| event.kind != Kind::Read) {

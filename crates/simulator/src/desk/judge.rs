@@ -1,4 +1,4 @@
-//! Whether an answer is right.
+//! Checks whether a response is right.
 
 use block::{VolumeError, VolumeReply};
 

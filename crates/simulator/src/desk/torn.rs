@@ -1,7 +1,7 @@
-//! Requests that were refused by a full pool when some of their commits had been done.
+//! Requests that a full pool refused after some of their commits were done.
 //!
-//! Each block is then as it was or as it was to be, and that is seen by reading it. Nothing touches
-//! these blocks before.
+//! Each block then has its old or its new content, which is determined by reading it. Nothing
+//! touches these blocks before.
 
 use block::{SectorRange, VolumeReply, VolumeRequest};
 use store::Store;
@@ -12,13 +12,13 @@ use crate::generate::{Region, touch};
 use crate::model::{Changing, Effect, blocks_of};
 
 impl Desk {
-    /// Whether some of these sectors are of a request that may have been done in part.
+    /// Returns whether some of these sectors are of a request that may have been done in part.
     pub(super) fn is_torn(&self, regions: &[Region]) -> bool {
         let torn = self.torn.iter().flat_map(|change| &change.effects);
         torn.filter_map(region_of).any(|torn| regions.iter().any(|other| touch(&torn, other)))
     }
 
-    /// Looks how much was done of what was refused.
+    /// Determines how much was done of what was refused.
     pub(crate) fn look_at_torn(&mut self, store: &Store) -> Result<(), String> {
         while !self.disk.has_failed()
             && let Some(change) = self.torn.pop()
@@ -43,7 +43,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Whether a block, or a part of one, is what it was to become.
+    /// Returns whether a block, or a part of one, has its new content.
     fn is_done(&self, store: &Store, part: &Effect) -> Result<bool, String> {
         let (Some(region), Effect::Sectors { tags, .. }) = (region_of(part), part) else {
             return Ok(false);

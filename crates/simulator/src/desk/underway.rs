@@ -1,4 +1,4 @@
-//! An administrator's change under way, and what goes on beside it.
+//! An administrative change in progress, and concurrent requests.
 
 use block::{VolumeError, VolumeReply};
 use store::Store;
@@ -7,7 +7,7 @@ use super::{Desk, Op};
 use crate::generate::{Generated, Region, touch};
 use crate::model::Racing;
 
-/// An administrator's change under way, and what goes on beside it.
+/// An administrative change in progress, and concurrent requests.
 pub(super) struct Underway {
     /// Slots whose volumes are replaced: nobody touches them meanwhile.
     replaced: Vec<usize>,
@@ -31,15 +31,15 @@ impl Underway {
     }
 }
 
-/// Whether some two of them share a sector.
+/// Returns whether any two of them share a sector.
 pub(super) fn any_touch(a: &[Region], b: &[Region]) -> bool {
     a.iter().any(|a| b.iter().any(|b| touch(a, b)))
 }
 
 impl Desk {
-    /// One step by chance that takes no commit: for who waits for a commit of its own.
+    /// Does one random step that takes no commit: for callers that wait for their own commit.
     pub(crate) fn step_beside(&mut self, store: &Store) -> Result<(), String> {
-        // What was answered before is before what is begun now.
+        // What was answered before precedes what is begun now.
         self.collect()?;
         if self.ops.len() < self.in_flight_max && self.rng.chance(60) {
             self.start(store)
@@ -48,7 +48,7 @@ impl Desk {
         }
     }
 
-    /// An administrator's change begins, which replaces what is in these slots.
+    /// Begins an administrative change that replaces what is in these slots.
     pub(crate) fn begin_change(&mut self, replaced: Vec<usize>) {
         let (racing, writes) = (Vec::new(), Vec::new());
         let mut underway = Underway { replaced, racing, writes };
@@ -56,13 +56,13 @@ impl Desk {
         self.change = Some(underway);
     }
 
-    /// It has ended: the requests that it raced with.
+    /// Ends it; returns the requests that it raced with.
     pub(crate) fn end_change(&mut self) -> Vec<Racing> {
         let racing = self.change.take().map(|underway| underway.racing);
         racing.into_iter().flatten().map(|(_, racing)| racing).collect()
     }
 
-    /// What the change under way is to know of how a request has ended.
+    /// Records for the change in progress how a request has ended.
     pub(super) fn tell_change(&mut self, op: &Op, reply: &Result<VolumeReply, VolumeError>) {
         let Some(underway) = &mut self.change else { return };
         match reply {

@@ -1,7 +1,7 @@
-//! One of several disks: what a [`SimDisk`] does, and what may be wrong with all of it.
+//! One of several disks: what a [`SimDisk`] does, and trouble of the whole disk.
 //!
-//! The power of all disks is one: it fails at a call of any of them, which may then have been done
-//! in any part, and no disk answers from there on.
+//! All disks share the power: it fails at a call to any of them, any part of which may then have
+//! been done, and no disk responds from there on.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use crate::commits::Ground;
 use crate::disk::{Below, Faults, Hook, SimDisk, Survival};
 use crate::rng::{Rng, mix};
 
-/// What is wrong with a disk.
+/// The trouble of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Trouble {
     /// Nothing.
@@ -31,7 +31,7 @@ pub(super) enum Trouble {
 }
 
 impl Trouble {
-    /// How a call fails, if it does. It counts.
+    /// Returns how a call fails, if it does; counts it.
     fn strike(&mut self, is_read: bool) -> Option<i32> {
         let (left, code) = match self {
             Self::Gone => return Some(libc::ENODEV),
@@ -78,18 +78,18 @@ impl Power {
         Arc::new(Self { inner, hook: Mutex::default() })
     }
 
-    /// The power fails behind so many writes and flushes.
+    /// Makes the power fail after so many writes and flushes.
     pub(super) fn set_fuse(&self, calls: Option<u64>) {
         lock(&self.inner).fuse = calls;
     }
 
-    /// It is back.
+    /// Restores the power.
     pub(super) fn restore(&self) {
         let mut inner = lock(&self.inner);
         (inner.fuse, inner.has_failed) = (None, false);
     }
 
-    /// Called behind each write of what is no root and no label, but never from within itself.
+    /// Sets a hook that is called after each write except of roots and labels, but not recursively.
     pub(super) fn set_hook(&self, hook: Option<Hook>) {
         *lock(&self.hook) = hook;
     }
@@ -102,13 +102,14 @@ impl Power {
         lock(&self.inner).log.take().unwrap_or_default()
     }
 
-    /// Writes and flushes; calls that failed because something is wrong with a disk.
+    /// Returns the number of writes and flushes, and of calls that failed because of the trouble of
+    /// a disk.
     pub(super) fn counts(&self) -> (u64, u64) {
         let inner = lock(&self.inner);
         (inner.writes, inner.troubled)
     }
 
-    /// Counts a write or a flush: whether it is the one at which the power fails.
+    /// Counts a write or a flush: returns whether the power fails at it.
     ///
     /// # Errors
     /// If it has failed before.
@@ -124,7 +125,7 @@ impl Power {
         Ok(inner.has_failed)
     }
 
-    /// Whether there was somebody to go on.
+    /// Calls the hook; returns whether there is one.
     fn after(&self) -> bool {
         let hook = lock(&self.hook).take();
         let Some(mut hook) = hook else { return false };
@@ -172,7 +173,7 @@ pub(super) struct Drive {
 }
 
 impl Drive {
-    /// An empty disk.
+    /// Creates an empty disk.
     pub(super) fn new(name: String, len_bytes: u64, seed: u64, power: &Arc<Power>) -> Arc<Self> {
         let disk = SimDisk::new(len_bytes, seed);
         disk.set_faults(Faults { no_fua: seed.is_multiple_of(3), ..Faults::that_pass(false) });
@@ -188,12 +189,12 @@ impl Drive {
         *lock(&self.trouble) = trouble;
     }
 
-    /// The power has failed and comes back.
+    /// Makes the power fail and return.
     pub(super) fn crash(&self, survival: Survival, rng: &mut Rng) {
         self.disk.crash(survival, rng);
     }
 
-    /// A disk with what is durable on this one.
+    /// Returns a disk with what is durable on this one.
     pub(super) fn copy(&self) -> SimDisk {
         let mut content = self.disk.content();
         content.lose_power(Survival::Nothing, &mut Rng::new(0));
@@ -208,7 +209,7 @@ impl Drive {
         Some(io::Error::from_raw_os_error(code))
     }
 
-    /// A call that changes something.
+    /// Does a call that changes something.
     fn change<T>(
         &self,
         told: &str,
@@ -220,7 +221,7 @@ impl Drive {
         // What fails may have been done in part.
         let has_effect = refused.is_none() || self.trouble() != Trouble::Gone;
         if is_last || refused.is_some() {
-            // At the write, or at the flush behind it.
+            // At the write, or at the flush after it.
             let io = self.disk.io_count();
             self.disk.set_error_at(Some(io + 1 + io % 2));
         }

@@ -1,7 +1,6 @@
-//! What goes wrong with disks, and what is done about it.
+//! Faults of disks, and their repair.
 //!
-//! As many disks are always well as it takes to have all of the pool; the others may have any
-//! trouble.
+//! Enough disks are always healthy to have all of the pool; the others may have any trouble.
 
 use segments::{DeviceError, DeviceState};
 use sys::Disk as _;
@@ -13,7 +12,7 @@ use crate::disk::WriteFault;
 use crate::history::locked;
 
 impl World {
-    /// Something goes wrong with a disk, if it can be spared.
+    /// Makes a disk fail, if it can be spared.
     pub(super) fn fault(&mut self, pool: &Pool) -> Result<(), String> {
         let at = self.rng.below(self.drives.len() as u64) as usize;
         if !self.can_spare(at) {
@@ -26,7 +25,7 @@ impl World {
             3..5 => Trouble::Errors(times),
             5 => Trouble::ReadErrors(times),
             6 => Trouble::Full(times),
-            // What is not in is not read, and what catches up is given what was read.
+            // A disk that is not in is not read, and one that catches up is given what was read.
             7 if is_in
                 && self.liar.is_none()
                 && self.catching_up.is_empty()
@@ -43,7 +42,7 @@ impl World {
         Ok(())
     }
 
-    /// A disk holds something else than what was written, or will with the next write.
+    /// Makes a disk lie: it has something else than what was written, or will with the next write.
     fn lie(&mut self, at: usize) {
         let drive = &self.drives[at];
         self.seen.faults[0] += 1;
@@ -81,7 +80,7 @@ impl World {
 
     fn take_out(&mut self, pool: &Pool, at: usize) -> Result<(), String> {
         let Some(number) = self.number_of(pool, at) else { return Ok(()) };
-        // Where the power fails meanwhile labels may say so, or not.
+        // If the power fails meanwhile labels may say so, or not.
         self.were_troubled.push(at);
         let result = pool.store.segments().take_out(number, "an administrator");
         self.seen.changed[0] += 1;
@@ -96,14 +95,14 @@ impl World {
         }
     }
 
-    /// A disk is well again, or another one takes its place.
+    /// Heals a disk, or replaces it by another one.
     pub(super) fn recovers(&mut self, pool: &Pool) -> Result<(), String> {
         let at = self.rng.below(self.drives.len() as u64) as usize;
         let is_written = [DeviceState::In, DeviceState::CatchingUp]
             .iter()
             .any(|state| self.disks(*state).contains(&at));
         if self.drives[at].trouble() != Trouble::None {
-            // Set back, if the others know that it is out.
+            // Reset to an earlier state, if the others know that it is out.
             if !is_written && self.rng.chance(40) {
                 self.drives[at].disk.set_content(self.earlier[at].clone());
                 self.is_stale[at] = true;
@@ -128,7 +127,7 @@ impl World {
         self.bring_back(pool, at)
     }
 
-    /// A disk that is out, or missing, gets all of the pool again.
+    /// Makes a disk that is out, or missing, catch up.
     fn bring_back(&mut self, pool: &Pool, at: usize) -> Result<(), String> {
         let mut entropy = [0; 16];
         entropy.iter_mut().for_each(|byte| *byte = self.rng.draw() as u8);
@@ -156,7 +155,7 @@ impl World {
                 self.seen.changed[1] += 1;
                 let device = device_of(&self.drives[at]);
                 match (pool.devices.add(device.clone(), entropy), self.missing(pool)) {
-                    // One of another time: it takes the place of one that is lost.
+                    // One of another time: it replaces one that is lost.
                     (Err(DeviceError::Full(_) | DeviceError::InStripes(_)), Some(lost)) => {
                         pool.devices.replace(lost, device, entropy).map(drop)
                     }
@@ -167,8 +166,8 @@ impl World {
         self.settled("bring back", result.map_err(|error| error.to_string()))
     }
 
-    /// Behind a crash some disks are well again, and some do not come back; as many do as it takes,
-    /// of those that had what they should have.
+    /// After a crash heals some disks, and lets others not return; enough of those return that had
+    /// what they should have.
     pub(super) fn come_back(&mut self) {
         for at in 0..self.drives.len() {
             match self.rng.below(10) {
@@ -186,7 +185,7 @@ impl World {
             self.drives[at].set_trouble(Trouble::None);
         }
         if had_all.len() - troubled.len() < self.least_after_crash() {
-            // What a failure of the power has put out in memory alone is in by its labels.
+            // What a power failure has taken out only in memory is in by its labels.
             self.drives.iter().for_each(|drive| drive.set_trouble(Trouble::None));
         }
         let gone = self.were_in.iter().filter(|at| self.drives[**at].trouble() == Trouble::Gone);

@@ -1,4 +1,4 @@
-//! Which disks have something of the pool, and how that changes.
+//! Which disks have a share of the pool, and how that changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::drive::Trouble;
 use super::{Pool, SEGMENTS, World, disks_of};
 use crate::commits::Ground;
 
-/// In every other world a disk that is out is taken for lost at once, in the others never.
+/// In every other world a disk that is out counts as lost at once, in the others never.
 pub(super) fn set_patience(devices: &DeviceSet, seed: u64) {
     let never = Duration::from_secs(u64::from(u32::MAX));
     devices.set_lost_after(if (seed / 10).is_multiple_of(2) { Duration::ZERO } else { never });
@@ -19,7 +19,7 @@ fn has_share(device: &DeviceStatus) -> bool {
     device.parts.is_none_or(|parts| parts.used > 0)
 }
 
-/// How many disks it takes to have all of a pool that is on so many.
+/// Returns how many disks are needed to have all of a pool on so many.
 fn least_of(sharing: usize) -> usize {
     match sharing {
         0..=3 => 1,
@@ -27,12 +27,12 @@ fn least_of(sharing: usize) -> usize {
     }
 }
 
-/// How many disks it takes to have all of this pool.
+/// Returns how many disks are needed to have all of this pool.
 pub(super) fn least_in(devices: &DeviceSet) -> usize {
     least_of(devices.devices().iter().filter(|device| has_share(device)).count())
 }
 
-/// Disks that are in and have something of the pool.
+/// Returns the disks that are in and have a share of the pool.
 pub(super) fn sharing_in(devices: &DeviceSet) -> Vec<usize> {
     let statuses = devices.devices();
     let sharing = statuses.iter().filter(|device| has_share(device));
@@ -40,7 +40,7 @@ pub(super) fn sharing_in(devices: &DeviceSet) -> Vec<usize> {
     disks_of(devices, DeviceState::In).into_iter().filter(|at| names.contains(at)).collect()
 }
 
-/// How many disks something of this pool is on, and how many it may be on soon.
+/// Returns how many disks have a share of this pool, and how many may have one soon.
 fn sharing(devices: &DeviceSet) -> [usize; 2] {
     let devices = devices.devices();
     let may_come = |state| matches!(state, DeviceState::In | DeviceState::CatchingUp);
@@ -49,24 +49,24 @@ fn sharing(devices: &DeviceSet) -> [usize; 2] {
     [share, devices.iter().filter(may_share).count()]
 }
 
-/// The batch of columns that is being moved.
+/// Returns the batch of columns that is being moved.
 fn moving(devices: &DeviceSet) -> Option<u64> {
     let lacking = devices.lacking();
     lacking.iter().find(|(who, _)| *who == Lacking::Parts).map(|(_, batch)| *batch)
 }
 
 impl World {
-    /// How many disks it takes to have all of the pool.
+    /// Returns how many disks are needed to have all of the pool.
     pub(super) fn least(&self) -> usize {
         least_of(self.sharing[0])
     }
 
-    /// The same after a failure of the power, when what was under way may have happened.
+    /// The same after a power failure, when what was in progress may have happened.
     pub(super) fn least_after_crash(&self) -> usize {
         least_of(self.sharing[1])
     }
 
-    /// Disks that are in and have something of the pool.
+    /// Returns the disks that are in and have a share of the pool.
     pub(super) fn sharing_in(&self) -> Vec<usize> {
         self.pool.as_ref().map(|pool| sharing_in(&pool.devices)).unwrap_or_default()
     }
@@ -83,12 +83,12 @@ impl World {
         self.note_widths();
     }
 
-    /// What happened since the last look may be durable, or not.
+    /// Records that what happened since the last check may be durable, or not.
     pub(super) fn may_share(&mut self, devices: &DeviceSet) {
         self.sharing[1] = self.sharing[1].max(sharing(devices)[1]);
     }
 
-    /// How many segments became narrower or wider.
+    /// Counts segments that became narrower or wider.
     fn note_widths(&mut self) {
         let Some(pool) = &self.pool else { return };
         let made_with = (self.drives.len() - self.spares).saturating_sub(2) as u8;
@@ -101,21 +101,20 @@ impl World {
         self.widths = now;
     }
 
-    /// Whether without this disk enough are well, also if those that have nothing of the pool yet
-    /// get their share.
+    /// Returns whether enough disks are healthy without this one, even if those without a share get
+    /// one.
     pub(super) fn can_spare(&self, at: usize) -> bool {
         self.well().iter().filter(|other| **other != at).count() >= self.least_after_crash()
     }
 
-    /// Disks that have what they should have, and are well.
+    /// Returns the disks that have what they should have, and are healthy.
     fn well(&self) -> Vec<usize> {
         let mut well = self.disks(DeviceState::In);
         well.retain(|at| self.is_true(*at) && self.drives[*at].trouble() == Trouble::None);
         well
     }
 
-    /// A disk is removed, or one that is being emptied stays after all; or what is moved comes to
-    /// an end.
+    /// Removes a disk, cancels the removal of one, or completes a move.
     pub(super) fn change_members(&mut self, pool: &Pool) -> Result<(), String> {
         let devices = pool.devices.devices();
         let emptied = devices.iter().find(|it| it.parts.is_some_and(|parts| parts.is_emptied));
@@ -146,8 +145,8 @@ impl World {
         }
     }
 
-    /// Others may have no room, it may be in a state that has to end first, and one that something
-    /// is wrong with refuses.
+    /// Checks a result; a refusal is allowed, because others may have no room, the disk may be in a
+    /// state that must end first, or have trouble.
     fn not_refused(&self, result: Result<(), DeviceError>) -> Result<(), String> {
         match result {
             Err(DeviceError::Io(error)) if !self.power.has_failed() && self.all_are_well() => {
@@ -161,7 +160,7 @@ impl World {
         self.drives.iter().all(|drive| drive.trouble() == Trouble::None)
     }
 
-    /// Whether enough of the disks that this pool is on hold what was written.
+    /// Returns whether enough of the disks that this pool is on have what was written.
     pub(super) fn is_enough(&self, opened: &Arc<DeviceSet>) -> bool {
         let true_ones = sharing_in(opened).into_iter().filter(|at| self.is_true(*at)).count();
         true_ones >= least_in(opened)

@@ -1,4 +1,4 @@
-//! What so few disks hold by themselves as it takes to have all.
+//! What the minimum number of disks have by themselves.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::commits::Ground;
 use crate::history::{Kept, locked, options, read_state, text};
 use crate::model::{Model, State};
 
-/// How many choices of disks are tried after a crash, where there are many.
+/// How many choices of disks are tried after a crash, if there are many.
 const CHOICES: usize = 12;
 
-/// All that a sound pool holds.
+/// Reads the whole content of a consistent pool.
 ///
 /// # Errors
-/// If it is not sound, or can't be read.
+/// If it is not consistent, or can't be read.
 pub(super) fn read_all(store: &Store, model: &Model, kept: Kept) -> Result<State, String> {
     let report = store.check(CheckOptions { data: true }).map_err(text)?;
     match report.findings.first() {
@@ -26,9 +26,9 @@ pub(super) fn read_all(store: &Store, model: &Model, kept: Kept) -> Result<State
 }
 
 impl World {
-    /// So few of the disks that are in as it takes hold durably all that was acknowledged, and open
-    /// without the others: each by itself, or some of those in stripes. With one that is catching
-    /// up in the place of one of them they do not open.
+    /// Checks that the minimum number of the disks that are in durably have everything
+    /// acknowledged, and open without the others: each by itself, or some of those in stripes. If
+    /// one of them is replaced by one that is catching up they do not open.
     pub(super) fn promise(&mut self) -> Result<(), String> {
         if self.power.has_failed() {
             return Ok(());
@@ -43,7 +43,7 @@ impl World {
         let mut are_in = self.sharing_in();
         are_in.retain(|at| self.is_true(*at));
         let least = self.least();
-        // Of disks in stripes there are many choices.
+        // For disks in stripes there are many choices.
         let choices = match least {
             1 => are_in.into_iter().map(|at| vec![at]).collect(),
             _ if are_in.len() < least => Vec::new(),
@@ -58,7 +58,7 @@ impl World {
         Ok(())
     }
 
-    /// So many of these, any.
+    /// Returns any so many of these.
     pub(super) fn some_of(&mut self, mut disks: Vec<usize>, count: usize) -> Vec<usize> {
         while disks.len() > count {
             disks.swap_remove(self.rng.below(disks.len() as u64) as usize);
@@ -73,10 +73,11 @@ impl World {
         model.resolve(found)
     }
 
-    /// Whichever disks are there: if the pool opens by itself, it holds all that was acknowledged.
+    /// Checks for any disks that are present: if the pool opens by itself, it has everything
+    /// acknowledged.
     pub(super) fn nobody_opens_less(&mut self) -> Result<(), String> {
         let all = 1 << self.drives.len();
-        // Of many disks some choices: each costs an opening.
+        // For many disks only some choices, because each costs an opening.
         let choices: Vec<u64> = match self.drives.len() {
             0..=3 => (1..all).collect(),
             _ => (0..CHOICES).map(|_| self.rng.below(all)).collect(),
@@ -102,7 +103,7 @@ impl World {
         Device::over(Arc::new(self.drives[at].copy()), at.to_string())
     }
 
-    /// Copies of what is durable on some disks, opened without the others.
+    /// Returns copies of what is durable on some disks, opened without the others.
     fn open_alone(&self, few: &[usize]) -> Result<Arc<DeviceSet>, String> {
         let opened = DeviceSet::open(few.iter().map(|at| self.copy(*at)).collect(), true);
         opened.map(Arc::new).map_err(|error| error.to_string())

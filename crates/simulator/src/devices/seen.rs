@@ -1,6 +1,6 @@
-//! What runs of pools on several disks came to.
+//! The results of runs of pools on several disks.
 
-/// What came of it.
+/// The results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// A hash of every I/O and answer.
@@ -9,33 +9,33 @@ pub struct Seen {
     pub answers: u64,
     /// Writes and flushes of all disks.
     pub writes: u64,
-    /// Calls that failed because something was wrong with a disk.
+    /// Calls that failed because of the trouble of a disk.
     pub troubled: u64,
-    /// How often the power failed; of these, in an opening; and how often a disk with all of the
-    /// pool did not come back.
+    /// How often the power failed; how often during an opening; and how often a disk with all of
+    /// the pool did not return.
     pub crashes: [u64; 3],
-    /// How often the pool was opened because an administrator said so.
+    /// How often the pool was opened with the administrator's consent.
     pub forced: u64,
-    /// How often something went wrong with a disk; of these, it lied.
+    /// How often a disk had a fault; and how often it lied.
     pub faults: [u64; 2],
     /// How often a disk was taken out; taken back; replaced.
     pub changed: [u64; 3],
     /// How often a disk began to catch up, and had caught up.
     pub caught_up: [u64; 2],
-    /// How often a disk was removed, and was to stay after all.
+    /// How often a disk was removed, and how often a removal was cancelled.
     pub members: [u64; 2],
-    /// How often columns began to be moved, and how often that had ended without a crash.
+    /// How often columns began to be moved, and how often that ended without a crash.
     pub batches: [u64; 2],
     /// How often a segment became narrower, and wider.
     pub laid: [u64; 2],
     /// Checkpoints.
     pub checkpoints: u64,
-    /// How often the promise was looked at, by a disk each time; and how often by those that open
-    /// without a word.
+    /// How often the promise was checked, once per disk; and how often with the disks that open
+    /// without consent.
     pub promises: [u64; 2],
-    /// Records that somebody else applied while the pool was used.
+    /// Records that a follower applied while the pool was used.
     pub followed: u64,
-    /// How often what they came to was gone on from; and how often it was of no use.
+    /// How often its state was taken over; and how often it could not be used.
     pub takeovers: [u64; 2],
     /// With too few disks: how many reads were right, and how many were refused.
     pub too_few: [u64; 2],

@@ -1,5 +1,5 @@
-//! More disks fail than a pool in stripes can lose: what can't be read is an error, and what is
-//! read is right.
+//! More disks fail than a striped pool can lose: what can't be read is an error, and what is read
+//! is right.
 
 use block::{SectorRange, VolumeReply, VolumeRequest};
 use segments::DeviceSet;
@@ -14,8 +14,8 @@ use crate::history::locked;
 const SECTORS: u64 = 8;
 
 impl World {
-    /// Nothing is under way. One disk less is left than it takes, and everything is read; then the
-    /// others are back.
+    /// Takes away one disk more than the pool can lose, reads everything, and brings the disks
+    /// back. Nothing is in flight.
     pub(super) fn lose_too_many(&mut self, pool: &Pool) -> Result<(), String> {
         let are_in = self.sharing_in();
         let is_sure = are_in.iter().all(|at| self.is_true(*at));
@@ -38,7 +38,7 @@ impl World {
         Ok(())
     }
 
-    /// How many reads were right, and how many were refused.
+    /// Returns how many reads were right, and how many were refused.
     fn read_what_is_left(&self, pool: &Pool) -> Result<[u64; 2], String> {
         let mut seen = [0, 0];
         let volumes = locked(&self.desk).model.now.volumes.clone();

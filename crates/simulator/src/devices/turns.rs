@@ -1,4 +1,4 @@
-//! What goes on in the background, with requests between its I/Os.
+//! Background work, with requests between its I/Os.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::commits::Ground;
 use crate::desk::Desk;
 use crate::history::{Meanwhile, beside, locked};
 
-/// Turns in a row of what is urgent.
+/// The number of successive urgent turns.
 const MAINTAIN_TURNS: usize = 100;
 
 impl World {
@@ -23,7 +23,7 @@ impl World {
         beside((&self.desk, store), self.plan.steps_beside, meanwhile, set_hook, act)
     }
 
-    /// As long as one disk is well, nothing fails.
+    /// As long as one disk is healthy, nothing fails.
     fn done<T>(&self, what: &str, result: Result<T, StoreError>) -> Result<Option<T>, String> {
         match result {
             Ok(done) => Ok(Some(done)),
@@ -63,7 +63,7 @@ impl World {
         locked(&self.desk).collect()
     }
 
-    /// A turn of reclaim, or a step of scrubbing.
+    /// Does a turn of reclaim, or a step of scrubbing.
     pub(super) fn background(&mut self, pool: &Pool) -> Result<(), String> {
         locked(&self.desk).finish_commits(&pool.store)?;
         if self.power.has_failed() {

@@ -1,4 +1,4 @@
-//! What the product's own code asks of the device below it, and what others ask of the disk.
+//! The calls of the product's own code to the device below it, and of others to the disk.
 
 use std::time::Duration;
 
@@ -85,8 +85,8 @@ impl sys::Calls for Below {
         result
     }
 
-    /// The blocks get other content, which becomes durable as what is written does, so that whoever
-    /// reads discarded blocks reads something wrong.
+    /// Gives the blocks other content, which becomes durable like written data, so that readers of
+    /// discarded blocks read something wrong.
     fn discard(&self, offset_bytes: u64, len_bytes: u64) -> io::Result<bool> {
         let mut garbage = FrameMut::zeroed();
         {

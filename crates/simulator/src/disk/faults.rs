@@ -1,4 +1,4 @@
-//! What the disk may do wrong.
+//! The possible faults of the disk.
 
 use block::Frame;
 use format::geometry::SEGMENT_BYTES_MIN;
@@ -8,7 +8,7 @@ use super::{BLOCK, Inner, SimDisk};
 use crate::device::overlay;
 use crate::rng::Rng;
 
-/// Reads that there may be while one is tried again, at most.
+/// The maximum number of other reads while one is retried.
 const READS_OF_A_TRY_MAX: u64 = 10_000;
 
 /// Faults other than a crash.
@@ -16,25 +16,25 @@ const READS_OF_A_TRY_MAX: u64 = 10_000;
 pub struct Faults {
     /// Flushes and FUA do nothing: the canary.
     pub lying_flush: bool,
-    /// It has no FUA: a durable write is one with a flush behind it.
+    /// It has no FUA: a durable write is one followed by a flush.
     pub no_fua: bool,
     /// In so many of a thousand reads, the device reports an error.
     pub failed_reads_per_mille: u64,
-    /// In so many of a thousand reads, the device reports an error, and succeeds within as many
-    /// tries as whoever reads makes.
+    /// In so many of a thousand reads, the device reports an error, and succeeds within the number
+    /// of retries of a reader.
     pub transient_reads_per_mille: u64,
-    /// In so many of a thousand writes, the device or the filesystem below hinders it for a while:
+    /// In so many of a thousand writes, the device or the filesystem below hinders it temporarily:
     /// it is done in part, or refused.
     pub transient_writes_per_mille: u64,
     /// So many of a thousand flushes fail, and lose what they should have kept.
     pub failed_flushes_per_mille: u64,
-    /// In so many of a thousand reads, the bytes of another place are delivered.
+    /// In so many of a thousand reads, the bytes of another location are returned.
     pub misdirected_reads_per_mille: u64,
 }
 
 impl Faults {
-    /// Reads that fail at first, and, if it is `hindered`, writes that are refused for a while or
-    /// done in part, and flushes that fail.
+    /// Returns faults with reads that fail at first, and, if it is `hindered`, writes that are
+    /// refused temporarily or done in part, and flushes that fail.
     pub fn that_pass(hindered: bool) -> Self {
         let hindered = u64::from(hindered);
         Self {
@@ -46,12 +46,12 @@ impl Faults {
     }
 }
 
-/// How a write is done wrongly that the device says it has done.
+/// How a write is done wrongly that the device reports as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteFault {
-    /// It never lands: what was there stays.
+    /// It never lands: the old content stays.
     Lost,
-    /// It lands from this block of the device on, over what is there.
+    /// It lands from this block of the device on, over other content.
     Misdirected(u64),
     /// Some of its sectors land, and some do not.
     Shorn,
@@ -60,7 +60,7 @@ pub enum WriteFault {
 /// A write that was done wrongly.
 #[derive(Clone, Debug)]
 pub struct Struck {
-    /// Which I/O it was, counted from the disk's beginning.
+    /// The number of the I/O, counted from the disk's beginning.
     pub io: u64,
     /// Where it should have landed.
     pub offset_bytes: u64,
@@ -71,8 +71,8 @@ pub struct Struck {
 }
 
 impl SimDisk {
-    /// Some places of the device go bad, and others are good again: one where the log or a
-    /// checkpoint is likely to go on, one anywhere, and a superblock.
+    /// Makes some locations of the device bad, and others good again: one where the log or a
+    /// checkpoint is likely to continue, any other one, and a superblock.
     pub fn go_bad(&self, rng: &mut Rng) {
         let first = SEGMENT_BYTES_MIN / BLOCK;
         let end = self.inner().len_bytes / BLOCK;
@@ -91,8 +91,8 @@ impl SimDisk {
         self.set_bad(bad);
     }
 
-    /// Something happens at one of the next I/Os, whoever does it: the power fails, or an I/O or
-    /// all from there on.
+    /// Makes something happen at one of the next I/Os: the power fails, or an I/O, or all from
+    /// there on.
     pub fn strike_soon(&self, rng: &mut Rng) {
         let io = self.io_count() + rng.between(1, 40);
         match rng.below(10) {
@@ -105,7 +105,7 @@ impl SimDisk {
 }
 
 impl Inner {
-    /// The blocks of a write as they land: wrongly, if it is the one.
+    /// Returns the blocks of a write as they land: wrongly, if it is the one.
     pub(super) fn strike(&mut self, blocks: Vec<(u64, Frame)>) -> Vec<(u64, Frame)> {
         let Some((number, first)) = blocks.first().cloned() else { return blocks };
         let offset_bytes = number * BLOCK;
@@ -125,7 +125,7 @@ impl Inner {
         }
     }
 
-    /// Whether a write touches a bad place.
+    /// Returns whether a write touches a bad location.
     pub(super) fn refuses(&mut self, first: u64, count: u64) -> bool {
         let end = first + count;
         let refuses = self.bad.iter().any(|bad| bad.start < end && first < bad.end);
@@ -134,8 +134,8 @@ impl Inner {
         refuses
     }
 
-    /// Whether a read fails that succeeds if it is tried as often as reads are, whatever others
-    /// read meanwhile.
+    /// Returns whether a read fails that succeeds if it is retried as often as reads are, whatever
+    /// others read meanwhile.
     pub(super) fn refuses_read(&mut self, first: u64) -> bool {
         let refused = self.reads_refused.get(&first).copied();
         let refused = refused.filter(|(_, since)| self.read_count < since + READS_OF_A_TRY_MAX);

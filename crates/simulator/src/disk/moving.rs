@@ -2,19 +2,19 @@
 
 use super::*;
 
-/// What hinders a write for a while.
+/// What hinders a write temporarily.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hindrance {
-    /// It ends behind so many blocks, and a part of the next one.
+    /// It ends after so many blocks, and a part of the next one.
     Short(usize),
-    /// The filesystem below has no space for what is behind so many.
+    /// The filesystem below has no space for what is after so many.
     Full(usize),
     /// An error of the device.
     Error,
 }
 
 impl Below {
-    /// Writes what it can of these blocks. Returns how many bytes those are.
+    /// Writes what it can of these blocks. Returns the number of bytes.
     pub(super) fn write_some(&self, blocks: Vec<(u64, Frame)>, fua: bool) -> io::Result<usize> {
         let mut inner = lock(&self.inner);
         let first = blocks.first().map_or(0, |(number, _)| *number);
@@ -61,7 +61,7 @@ impl Inner {
         self.note(kind, offset_bytes, blocks.len(), content);
     }
 
-    /// A call that the device takes, or hinders.
+    /// Handles a call that the device accepts, or hinders.
     fn take(&mut self, mut blocks: Vec<(u64, Frame)>, fua: bool) -> io::Result<usize> {
         self.note_write(&blocks, fua);
         let end = blocks.last().map_or(0, |(number, _)| *number);
@@ -74,7 +74,7 @@ impl Inner {
                 self.note("refused write", 0, blocks.len(), 0);
                 self.device.write_failed(blocks);
                 if fua {
-                    // Its flush may have failed, and that is for what others have written as well.
+                    // Its flush may have failed, which also affects what others have written.
                     self.lose_cached();
                 }
                 return Err(error_that_may_pass());
@@ -98,8 +98,8 @@ impl Inner {
         result
     }
 
-    /// What hinders a call with so many blocks, up to `end`. Not as often as whoever writes takes
-    /// it for a bad place.
+    /// Returns what hinders a call with so many blocks, up to `end`. Not so often that the writer
+    /// takes it for a bad location.
     fn hinders(&mut self, blocks: usize, end: u64) -> Option<Hindrance> {
         let per_mille = self.faults.transient_writes_per_mille;
         if per_mille == 0 {
@@ -123,7 +123,7 @@ impl Inner {
         })
     }
 
-    /// Whether a flush fails, by chance. Often several in a row do, but not for ever.
+    /// Returns whether a flush fails, randomly. Often several in a row do, but not forever.
     fn refuses_flush(&mut self) -> bool {
         let per_mille = match (self.faults.failed_flushes_per_mille, self.flushes_refused) {
             (0, _) => return false,
@@ -136,7 +136,7 @@ impl Inner {
         refuses
     }
 
-    /// A flush has failed: what it should have kept may be gone.
+    /// Loses, after a failed flush, some of what it should have kept.
     fn lose_cached(&mut self) {
         self.device.flush_failed(&mut self.rng);
     }

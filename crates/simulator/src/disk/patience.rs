@@ -1,18 +1,18 @@
-//! A step that never ends is a failure, and not a run that never ends.
+//! A step that never ends is a failure, instead of a run that never ends.
 //!
-//! Whoever goes on for ever writes or reads for ever: what was refused is tried again, what waits
-//! is looked after. So I/Os are counted, those that fail too, and not time.
+//! An endless loop writes or reads forever: what was refused is retried, what waits is maintained.
+//! So I/Os are counted, including failing ones, and not time.
 
 use super::SimDisk;
 
-/// What a step may do. Nothing legitimate comes near: the longest ones read a whole pool.
+/// The maximum for a step. Nothing legitimate comes near: the longest steps read a whole pool.
 const WORK_MAX: u64 = 10_000_000;
-/// What a write or a flush counts for. There are far fewer of them, and what leads to one is slow.
+/// The weight of a write or a flush. There are far fewer of them, and what leads to one is slow.
 pub(super) const WRITE_WORK: u64 = 100;
-/// What a read counts for.
+/// The weight of a read.
 pub(super) const READ_WORK: u64 = 1;
 
-/// What is left of it for the step under way. Nobody counts before the first step.
+/// What is left of it for the current step. Nothing is counted before the first step.
 #[derive(Default)]
 pub(super) struct Patience(Option<u64>);
 
@@ -26,17 +26,17 @@ impl Patience {
 }
 
 impl SimDisk {
-    /// What the device holds, cached or not.
+    /// Returns the content of the device, cached or not.
     pub fn content(&self) -> crate::device::Device {
         self.inner().device.clone()
     }
 
-    /// The device holds something else.
+    /// Replaces the content of the device.
     pub fn set_content(&self, content: crate::device::Device) {
         self.inner().device = content;
     }
 
-    /// A step begins. It panics if it has no end.
+    /// Begins a step. Panics if it does not end.
     pub fn begin_step(&self) {
         self.inner().patience = Patience(Some(WORK_MAX));
     }

@@ -1,6 +1,6 @@
-//! What the administrator does in a history: volumes come and go, get other sizes, are snapshotted
-//! together, cloned and restored, with requests to them under way. Each change is one commit, with
-//! a number that goes up, so that after a crash all of it is there or nothing.
+//! Administrative changes in a history: volumes are created, destroyed, resized, snapshotted
+//! together, cloned and restored, with requests to them in flight. Each change is one commit, with
+//! an increasing number, so that after a crash all of it is there or nothing.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::content::Tag;
 use crate::desk::Desk;
 use crate::model::{Changing, Effect, ModelVolume};
 
-/// What becomes of volumes, as the store and as the model know it.
+/// A change of volumes, for the store and for the model.
 #[derive(Default)]
 struct Planned {
     volumes: Vec<VolumeChange>,
     effects: Vec<Effect>,
 }
 
-/// Makes a snapshot of each volume, in slots behind all that is there.
+/// Creates a snapshot of each volume, in slots after all existing ones.
 pub(super) fn first_snapshots(
     store: &Store,
     volumes: &mut Vec<ModelVolume>,
@@ -37,13 +37,13 @@ pub(super) fn first_snapshots(
 }
 
 impl Planned {
-    /// A slot holds what another one does.
+    /// Gives a slot the content of another one.
     fn take(&mut self, desk: &Desk, slot: usize, id: VolumeId, from: usize) {
         let tags = desk.model.now.volumes[from].tags.clone();
         self.effects.push(Effect::Replace { slot, id, tags, source: Some(from) });
     }
 
-    /// A clone or a snapshot takes the place of what is in a slot.
+    /// Replaces the volume in a slot by a clone or a snapshot.
     fn clone_into(&mut self, store: &Store, desk: &Desk, slot: usize, from: usize, snapshot: bool) {
         let now = &desk.model.now.volumes;
         let (id, source) = (store.allocate_volume_id(), now[from].id);
@@ -52,12 +52,12 @@ impl Planned {
         self.take(desk, slot, id, from);
     }
 
-    /// What a slot holds is known, and taken from nowhere.
+    /// Sets the content of a slot, which is taken from nowhere.
     fn set(&mut self, slot: usize, id: VolumeId, tags: Vec<Tag>) {
         self.effects.push(Effect::Replace { slot, id, tags, source: None });
     }
 
-    /// The slots whose volumes become others, and those that they are taken from.
+    /// Returns the slots whose volumes change, and those that they are copied from.
     fn slots(&self) -> (Vec<usize>, Vec<usize>) {
         let replaced = self.effects.iter().filter_map(|effect| match effect {
             Effect::Replace { slot, source, .. } => Some((*slot, *source)),
@@ -69,12 +69,12 @@ impl Planned {
 }
 
 impl History {
-    /// An administrator's change: a number in the configuration, and something with volumes.
-    /// Requests go on meanwhile; only what it replaces is left alone.
+    /// Makes an administrative change: a number in the configuration, and something with volumes.
+    /// Requests continue meanwhile, except to what it replaces.
     pub(super) fn change(&mut self, store: &Arc<Store>) -> Result<(), String> {
         let desk = self.desk.clone();
         let mut desk = locked(&desk);
-        // It takes the writer's role itself, and waits for those in front of it.
+        // It takes the writer's role itself, and waits for earlier holders.
         desk.finish_commits(store)?;
         if self.disk.has_failed() {
             return Ok(());
@@ -89,7 +89,7 @@ impl History {
         let (replaced, sources) = Planned { volumes: Vec::new(), effects: effects.clone() }.slots();
         self.done.taken_busy += u64::from(sources.iter().any(|slot| desk.is_written(*slot)));
         effects.push(Effect::Config(number));
-        // What may make metadata is refused by a full pool, as a whole.
+        // A full pool refuses what may create metadata, as a whole.
         let grows = |volume: &VolumeChange| {
             use VolumeChange::{Clone, Create, Resize};
             matches!(volume, Create { .. } | Clone { .. } | Resize { .. })
@@ -119,7 +119,7 @@ impl History {
         }
     }
 
-    /// A change was answered. What it took of volumes in use is read, to know what it holds.
+    /// Handles an acknowledged change: reads what it took of volumes in use, to know its content.
     fn changed(&mut self, store: &Store, mut changing: Changing) -> Result<(), String> {
         self.done.changes += 1;
         let desk = self.desk.clone();
@@ -161,7 +161,7 @@ impl History {
                 ];
                 planned.set(slot, id, vec![0; size.0 as usize]);
             }
-            // Of all volumes at one moment, in place of those of a generation.
+            // Snapshots of all volumes at one point in time, in place of those of a generation.
             2 => {
                 let first = live * self.rng.between(1, self.plan.generations as u64) as usize;
                 if !(first..first + live).any(|slot| desk.is_busy(slot)) {
@@ -174,7 +174,7 @@ impl History {
             3 if !desk.is_busy(slot) && slot != other => {
                 planned.clone_into(store, desk, slot, other, false);
             }
-            // A volume becomes what a snapshot is, or another volume, in place.
+            // A volume is overwritten with a snapshot or another volume.
             4 if !desk.is_busy(slot) && slot != other => {
                 let (source, destination) = (now[other].id, now[slot].id);
                 planned.volumes.push(VolumeChange::Overwrite { source, destination });
@@ -191,7 +191,7 @@ impl History {
         planned
     }
 
-    /// Another size, of whole blocks: what is behind it is gone, what it gains is zeros.
+    /// Plans a new size in whole blocks: what is beyond it is gone, and new blocks are zeros.
     fn plan_resize(&mut self, desk: &Desk, slot: usize, planned: &mut Planned) {
         let volume = &desk.model.now.volumes[slot];
         let blocks = self.rng.between(1, self.plan.volume_sectors * 5 / 4 / 8);

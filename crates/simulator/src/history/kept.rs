@@ -1,5 +1,5 @@
-//! What the administrator keeps in the key-value space: a number that goes up with each change, and
-//! keys whose values follow from it. So after a crash the number says what all of them must be.
+//! What the administrator stores in the key-value space: a number that increases with each change,
+//! and keys whose values are derived from it. So after a crash the number determines all of them.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ const NUMBER_KEY: &[u8] = b"changes";
 /// A key changes with one in so many changes.
 const TURN: u64 = 25;
 
-/// A value for each key; a change has none of what it takes out.
+/// A value for each key; `None` for keys that a change removes.
 type Changed = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
-/// How much is kept.
+/// How much is stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
     keys: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Kept {
 
 impl Kept {
     pub(crate) fn of(plan: &Plan) -> Self {
-        // What is noted with the end of a volume in a full pool is little.
+        // In a full pool, little is stored with the end of a volume.
         match (plan.segment_bytes < SEGMENT_BYTES_MIN, plan.may_be_full) {
             (true, true) => Self { keys: 20, value_bytes_max: 300, long_bytes_max: 900 },
             (true, false) => Self { keys: 60, value_bytes_max: 300, long_bytes_max: 1500 },
@@ -37,7 +37,7 @@ impl Kept {
         }
     }
 
-    /// Keeps what is kept before the first change, some at a time.
+    /// Stores the values before the first change, some at a time.
     pub(crate) fn begin(self, store: &Store) -> Result<(), StoreError> {
         for pair in self.change(Vec::new(), 0) {
             store.change(Change { config: vec![pair], ..Change::default() })?;
@@ -45,7 +45,7 @@ impl Kept {
         Ok(())
     }
 
-    /// What the number that a change is to set needs beside it.
+    /// Returns the values that change together with the number.
     pub(super) fn change(self, found: Vec<(Vec<u8>, Vec<u8>)>, number: u64) -> Changed {
         let (mut found, wanted) = (BTreeMap::from_iter(found), self.at(number));
         let mut changed: Changed = Vec::new();
@@ -58,10 +58,10 @@ impl Kept {
         changed
     }
 
-    /// The number that is kept.
+    /// Returns the stored number.
     ///
     /// # Errors
-    /// If what is kept is not what follows from it.
+    /// If the stored values do not match it.
     pub(super) fn number(self, found: Vec<(Vec<u8>, Vec<u8>)>) -> Result<u64, String> {
         let found = BTreeMap::from_iter(found);
         let number = found.get(NUMBER_KEY).map_or(0, |value| {
@@ -80,7 +80,7 @@ impl Kept {
         }
     }
 
-    /// All that is kept after a change.
+    /// Returns all values after a change.
     fn at(self, number: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
         let value = |key: u64| {
             let turn = (number + key * 7) / TURN;

@@ -1,4 +1,4 @@
-//! The power fails, the pool is opened again, and what it holds is judged.
+//! Power failures, reopening the pool, and checking its content.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::disk::Survival;
 use crate::generate::MIB;
 use crate::model::{Model, ModelVolume, State};
 
-/// How often recovery may be struck by a crash itself before the power stays on.
+/// How often a crash may interrupt recovery itself before the power stays on.
 const OPEN_CRASHES_MAX: u64 = 3;
-/// Writes and flushes of an opening: what the crash has left is flushed, then the superblock of the
-/// next epoch is written, and flushed. Reads change nothing, so a crash at one is a crash between
-/// two of these.
+/// The writes and flushes of an opening: what the crash has left is flushed, then the superblock of
+/// the next epoch is written, and flushed. Reads change nothing, so a crash at one is a crash
+/// between two of these.
 pub const OPEN_IOS: u64 = 3;
 
 impl History {
-    /// The store is closed and opened again without a crash. What it has answered from memory is
-    /// flushed first; that is up to who closes it.
+    /// Closes the store and opens it again without a crash. What was acknowledged from memory is
+    /// flushed first, which is up to the caller that closes it.
     pub(super) fn reopen(&mut self) -> Result<(), String> {
         let store = self.store()?;
         locked(&self.desk).settle(&store)?;
@@ -43,7 +43,7 @@ impl History {
         self.open()
     }
 
-    /// The power fails, now.
+    /// Makes the power fail now.
     pub(super) fn crash(&mut self) -> Result<(), String> {
         locked(&self.desk).give_up();
         self.store = None;
@@ -51,7 +51,7 @@ impl History {
         self.open()
     }
 
-    /// The process dies, and another opens the pool, from a device that has lost nothing yet.
+    /// Kills the process; another one opens the pool, on a device that has lost nothing yet.
     pub(super) fn kill(&mut self) -> Result<(), String> {
         locked(&self.desk).give_up();
         self.store = None;
@@ -86,7 +86,7 @@ impl History {
             }
             let options = options(&self.plan, self.openings_struck as u64);
             match self.pursuit.open_store(self.disk.clone(), options) {
-                // It could do without its last write, the second superblock.
+                // It did not need its last write, the second superblock.
                 Ok(store) if self.disk.is_dead() => {
                     drop(store);
                     self.done.recovery_crashes += 1;
@@ -105,7 +105,7 @@ impl History {
         }
     }
 
-    /// The store is open: it must be sound, and hold what it may.
+    /// Checks an opened store: it must be consistent, and its content must be possible.
     fn recovered(&mut self, store: Store) -> Result<(), String> {
         let report = store.check(CheckOptions { data: true }).map_err(text)?;
         if let Some(first) = report.findings.first() {
@@ -125,7 +125,8 @@ impl History {
         Ok(())
     }
 
-    /// The pool is as big as it was, or as it was to become when the power failed.
+    /// Checks that the pool has its previous size, or the one that it was growing to when the power
+    /// failed.
     fn check_capacity(&mut self, store: &Store) -> Result<(), String> {
         let found = store.pool_status().capacity_bytes;
         let next = self.capacity_bytes_next.take();
@@ -138,7 +139,7 @@ impl History {
     }
 }
 
-/// All that the pool holds, read through the store.
+/// Reads the whole content of the pool through the store.
 pub(crate) fn read_state(store: &Store, model: &Model, kept: Kept) -> Result<State, String> {
     let mut volumes = Vec::new();
     for slot in 0..model.now.volumes.len() {
@@ -156,7 +157,7 @@ pub(crate) fn read_state(store: &Store, model: &Model, kept: Kept) -> Result<Sta
     Ok(State { volumes, live: model.now.live, config: kept.number(store.config())? })
 }
 
-/// All that a volume holds, read through the store.
+/// Reads the whole content of a volume through the store.
 pub(super) fn read_volume(
     store: &Store,
     volume: VolumeId,

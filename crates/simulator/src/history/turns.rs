@@ -1,4 +1,4 @@
-//! What goes on in the background, and growing: the world goes on between their I/Os.
+//! Background work and growing: the world continues between their I/Os.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,18 +10,18 @@ use crate::desk::Desk;
 use crate::disk::Hook;
 use crate::plan::Plan;
 
-/// What the requests under way do between two I/Os of somebody else.
+/// What the requests in flight do between two I/Os of other work.
 pub(crate) type Meanwhile = fn(&mut Desk, &Store) -> Result<(), String>;
 
-/// Turns in a row of what is urgent: a segment of 16 MiB is moved in 64 of them. The array's own
-/// thread knows no such end; with much fewer, hosts that are paced would hardly get on, and the
-/// pool would never be full.
+/// The number of successive urgent turns: moving a segment of 16 MiB takes 64 of them. The array's
+/// own thread has no such limit; with much fewer, paced hosts would make little progress, and the
+/// pool would never become full.
 const MAINTAIN_TURNS: usize = 100;
-/// Segments by which a pool grows at most at once.
+/// The maximum number of segments by which a pool grows at once.
 const GROWTH_SEGMENTS_MAX: u64 = 3;
 
-/// Does something that waits for I/Os on the spot; requests go on by so many steps behind each
-/// write or flush, of which `set_hook` has them hear.
+/// Does blocking work; requests proceed by so many steps after each of its writes or flushes,
+/// called by `set_hook`.
 pub(crate) fn beside<R>(
     (desk, store): (&Arc<Mutex<Desk>>, &Arc<Store>),
     steps: usize,
@@ -52,7 +52,7 @@ pub(crate) fn beside<R>(
 }
 
 impl History {
-    /// Does something that waits for I/Os on the spot, while requests go on between these.
+    /// Does blocking work, while requests proceed between its I/Os.
     pub(super) fn act<R>(
         &self,
         store: &Arc<Store>,
@@ -64,15 +64,15 @@ impl History {
         beside((&self.desk, store), steps, meanwhile, set_hook, act)
     }
 
-    /// A turn of reclaim, of the background pass, or of scrubbing. They wait for commits of their
-    /// own.
+    /// Does a turn of reclaim, of the background pass, or of scrubbing. They wait for commits of
+    /// their own.
     pub(super) fn background(&mut self, store: &Arc<Store>) -> Result<(), String> {
         locked(&self.desk).finish_commits(store)?;
         if self.disk.has_failed() {
             return Ok(());
         }
         self.done.turns += 1;
-        // Reads and writes may fail here as anywhere: what comes of it, the model tells.
+        // Reads and writes may fail here as anywhere: the model checks the consequences.
         match self.rng.weighted(&[3, 3, 2]) {
             0 => {
                 self.disk.note("reclaim");
@@ -88,7 +88,7 @@ impl History {
         locked(&self.desk).collect()
     }
 
-    /// What the array's own thread does all the time: without it nobody would get space again.
+    /// Does what the array's own thread does all the time: without it no space would be reclaimed.
     pub(super) fn maintain(&mut self, store: &Arc<Store>) -> Result<(), String> {
         locked(&self.desk).finish_commits(store)?;
         for _ in 0..MAINTAIN_TURNS {
@@ -104,9 +104,9 @@ impl History {
         locked(&self.desk).collect()
     }
 
-    /// A step of a pass of scrubbing. All that was written is right, so it may find nothing but a
-    /// superblock that was not, and a record that a crash has torn: recovery has it from its copy
-    /// in the next one.
+    /// Does a step of a scrubbing pass. Everything was written correctly, so it may find only a bad
+    /// superblock, and a record that a crash has torn, which recovery has from the copy in the next
+    /// one.
     fn scrub(&mut self, store: &Arc<Store>) -> Result<(), String> {
         self.disk.note("scrub");
         store.scrub_start(1);
@@ -133,20 +133,20 @@ impl History {
         }
     }
 
-    /// A checkpoint.
+    /// Writes a checkpoint.
     pub(super) fn checkpoint(&mut self, store: &Arc<Store>) -> Result<(), String> {
         let done = self.checkpoint_like(store, "checkpoint", Store::checkpoint)?;
         self.done.checkpoints += u64::from(done);
         Ok(())
     }
 
-    /// The pool becomes one of the latest version, if it is not.
+    /// Upgrades the pool to the latest version, if necessary.
     pub(super) fn upgrade(&mut self, store: &Arc<Store>) -> Result<(), String> {
         self.checkpoint_like(store, "upgrade", |store| store.upgrade().map(drop))?;
         self.check_version(store)
     }
 
-    /// The pool is of no version that is older than it was, and has lost no features.
+    /// Checks that the pool has at least its previous version, and has lost no features.
     pub(super) fn check_version(&mut self, store: &Store) -> Result<(), String> {
         let status = store.upgrade_status();
         let found = (status.version, status.is_latest);
@@ -158,11 +158,11 @@ impl History {
         Ok(())
     }
 
-    /// The pool becomes bigger by some segments, if the plan lets it.
+    /// Grows the pool by some segments, if the plan allows it.
     pub(super) fn grow(&mut self, store: &Arc<Store>) -> Result<(), String> {
         let Plan { segment_bytes, .. } = self.plan;
         let more = segment_bytes * self.rng.between(1, GROWTH_SEGMENTS_MAX);
-        // The first segment is the pool's own, and is not told as capacity.
+        // The first segment is the pool's own, and does not count as capacity.
         let next = self.capacity_bytes + more;
         if next + SEGMENT_BYTES_MIN > self.plan.pool_bytes_max {
             return Ok(());
@@ -180,7 +180,7 @@ impl History {
         Ok(())
     }
 
-    /// Does a checkpoint, or what is one in the main; whether it was done.
+    /// Does a checkpoint, or what mainly consists of one; returns whether it was done.
     fn checkpoint_like(
         &mut self,
         store: &Arc<Store>,
@@ -204,7 +204,7 @@ impl History {
         match result {
             Ok(()) => Ok(true),
             Err(_) if self.disk.has_failed() => Ok(false),
-            // No place is left that takes it. It is tried again when the device has changed.
+            // No location is left that accepts it. It is tried again when the device has changed.
             Err(StoreError::NoRoom { .. }) if self.disk.refused_count() > refused => Ok(false),
             Err(error) => Err(format!("{told}: {error}")),
         }

@@ -1,4 +1,4 @@
-//! What goes on in a history with a misplaced write: each of it is wholly done, or refused.
+//! The requests in a history with a misplaced write: each is completely done, or refused.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::rng::Rng;
 
 const VOLUMES: usize = 2;
 const SECTORS: u64 = 4096;
-/// Sectors of a write that goes round the pool: 2 MiB.
+/// Sectors of a write that cycles through the pool: 2 MiB.
 const CHURN_SECTORS: u64 = 4096;
 
 impl World {
@@ -45,7 +45,7 @@ impl World {
         })
     }
 
-    /// One thing by chance.
+    /// Does one random thing.
     pub(super) fn round(&mut self) -> Result<(), String> {
         let slot = self.rng.below(VOLUMES as u64) as usize;
         match self.rng.weighted(&[12, 3, 3, 3, 2, 1, 1]) {
@@ -75,7 +75,7 @@ impl World {
         }
     }
 
-    /// What a request led to: what `change` says, or nothing if it was refused.
+    /// Records the result of a request: what `change` says, or nothing if it was refused.
     fn settle(
         &mut self,
         result: Result<(), StoreError>,
@@ -84,7 +84,7 @@ impl World {
         match result {
             Ok(()) => change(&mut self.volumes),
             Err(StoreError::Volume(VolumeError::Medium { .. })) => self.refused(),
-            // Its fate is not known: as if the power had failed.
+            // Its fate is unknown: as if the power had failed.
             Err(_) if self.store.has_failed() => {
                 let mut volumes = self.volumes.clone();
                 change(&mut volumes);
@@ -100,7 +100,7 @@ impl World {
         self.seen.refused_requests += 1;
     }
 
-    /// Keeps what there was before a change.
+    /// Keeps the state before a change.
     fn remember(&mut self) {
         self.before = Some((self.disk.io_count(), self.volumes.clone()));
     }
@@ -165,7 +165,7 @@ impl World {
         self.request(request, |volumes| put(&mut volumes[slot], range, &tags))
     }
 
-    /// A snapshot takes the place of the last one of the volume.
+    /// Replaces the last snapshot of the volume by a new one.
     fn snapshot(&mut self, slot: usize) -> Result<(), String> {
         self.remember();
         let id = self.store.allocate_volume_id();
@@ -184,7 +184,7 @@ impl World {
     }
 
     pub(super) fn checkpoint(&mut self) {
-        // An error tells that something is lost; what follows from it is seen by what follows.
+        // An error means that something is lost; later requests show the consequences.
         if self.store.checkpoint().is_ok() {
             self.before = None;
         }

@@ -1,41 +1,41 @@
-//! What a snapshot, a clone or an overwritten volume holds of the requests that were under way.
+//! What a snapshot, a clone or an overwritten volume contains of the requests that were in flight.
 //!
-//! Each of them may be in it or not. But a request is in it wholly (a write by blocks), in all
-//! volumes that were taken together; and if one is in it, so is each that was answered before that
-//! one was started.
+//! It may contain each of them or not. But it contains a request completely (a write by blocks), in
+//! all volumes that were taken together; and if it contains one, then also each that was answered
+//! before that one was started.
 
 use super::{Changing, Effect, State, blocks_of};
 use crate::content::Tag;
 
-/// A request that was under way while a change took volumes as they were. No two of them touch the
+/// A request that was in flight while a change took volumes as they were. No two of them touch the
 /// same sectors.
 #[derive(Clone, Debug)]
 pub struct Racing {
     /// What it changes.
     pub change: Changing,
-    /// When it was answered; the end of time if it was not.
+    /// When it was answered; the maximum if it was not.
     pub answered: u64,
 }
 
-/// What was seen of a racing request in what was taken.
+/// What was found of a racing request.
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    /// Something of it is there.
+    /// A part of it is there.
     there: bool,
-    /// Something of it is not.
+    /// A part of it is not.
     missing: bool,
 }
 
 /// The content of a volume that was taken.
 struct Taken<'a> {
     source: usize,
-    /// What it must hold, as far as it is known.
+    /// What it must contain, as far as known.
     want: Vec<Tag>,
     have: &'a [Tag],
 }
 
 impl Taken<'_> {
-    /// Looks for a part of a racing request, and puts it where it must be if it is there.
+    /// Looks for a part of a racing request, and adds it to what must be there if it is.
     fn look(&mut self, part: &Effect, seen: &mut Seen) {
         let Effect::Sectors { slot, start, tags } = part else { return };
         let range = *start as usize..*start as usize + tags.len();
@@ -53,10 +53,10 @@ impl Taken<'_> {
 }
 
 impl Changing {
-    /// Its effects as `found` shows them.
+    /// Returns its effects that `found` shows.
     ///
     /// # Errors
-    /// Why `found` is nothing that it may have led to.
+    /// Why `found` is not a possible result.
     pub fn seen(&self, found: &State) -> Result<Vec<Effect>, String> {
         let mut effects = self.effects.clone();
         let mut taken = Vec::new();
@@ -101,7 +101,7 @@ impl Changing {
         Ok(())
     }
 
-    /// What is there of this racing request.
+    /// Returns what is there of this racing request.
     fn look(&self, taken: &mut [Taken<'_>]) -> Result<Seen, String> {
         let mut seen = Seen::default();
         for effect in &self.effects {

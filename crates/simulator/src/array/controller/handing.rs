@@ -1,4 +1,5 @@
-//! Planned switches: an array that leaves the pool, and the connections that go on at the next one.
+//! Planned switches: an array that leaves the pool, and the connections that continue at the next
+//! one.
 
 use std::sync::Arc;
 
@@ -16,28 +17,28 @@ pub struct Left {
 }
 
 impl Left {
-    /// The connections that go on.
+    /// Returns the connections that continue.
     pub fn links(&self) -> impl Iterator<Item = Link> {
         self.connections.iter().map(|(link, ..)| *link)
     }
 }
 
 impl Controller {
-    /// It is to leave the pool to the next one.
+    /// Begins to leave the pool to the next array.
     pub fn give_way(&self) {
         self.shared.hand_over_at_the_end();
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.stop());
     }
 
-    /// Whether nothing is under way any more.
+    /// Returns whether nothing is in flight any more.
     pub fn has_given_way(&self) -> bool {
         self.threads.iter().all(|thread| thread.front.is_finished())
     }
 
-    /// Ends it. What does not go on is closed.
+    /// Ends the array. Connections that do not continue are closed.
     ///
     /// # Errors
-    /// What the array says.
+    /// Those of the array.
     pub fn leave(mut self, network: &mut Network, is_volatile: bool) -> Result<Left, String> {
         let now = self.clock.time();
         let mut leaving = Vec::new();
@@ -59,10 +60,10 @@ impl Controller {
         Ok(Left { incarnation, connections })
     }
 
-    /// Opens the pool that another array has left, and goes on with the connections that it had.
+    /// Opens the pool that another array has left, and continues with its connections.
     ///
     /// # Errors
-    /// What the array says.
+    /// Those of the array.
     pub fn take_over(
         disk: &Arc<SimDisk>,
         setup: &Setup,

@@ -1,4 +1,4 @@
-//! What a thread of an array does.
+//! A thread of an array.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use super::super::sockets::Socket;
 use super::{Flag, opening};
 use crate::rng::Rng;
 
-/// One front end, with what a thread has beside it.
+/// One front end, and what a thread has in addition.
 pub(super) struct Thread {
     pub(super) front: FrontEnd,
     pub(super) way: Rc<Way>,
@@ -54,7 +54,7 @@ impl Thread {
         self.due = now + self.front.sleep_time();
     }
 
-    /// Tells the front end what a poller would.
+    /// Notifies the front end as a poller would.
     pub(super) fn note(&mut self, network: &Network, now: Duration) {
         for (slot, socket) in self.sockets.iter().enumerate() {
             let Some(socket) = socket else { continue };

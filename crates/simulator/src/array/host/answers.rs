@@ -1,4 +1,4 @@
-//! What hosts make of what they are told.
+//! How hosts process responses.
 
 use std::time::Duration;
 
@@ -31,7 +31,8 @@ const TOO_MANY_CONNECTIONS: (u8, u8) = (2, 6);
 /// The response to a logout of a connection that the session does not have (RFC 7143, 11.15.1).
 const NO_SUCH_CID: u8 = 1;
 
-/// How long after the first one a COMPARE AND WRITE is known again, with what messages may take.
+/// How long after the first one a COMPARE AND WRITE is recognized, less the time that messages may
+/// take.
 const KNOWN_FOR: Duration = Duration::from_secs(50);
 
 /// Status codes (SAM-5, 5.3.1).
@@ -43,7 +44,7 @@ const TASK_SET_FULL: u8 = 0x28;
 const TASK_ABORTED: u8 = 0x40;
 
 impl SimHosts {
-    /// Takes all that a path was told over a connection.
+    /// Processes everything that a path received over a connection.
     pub(super) fn events(
         &mut self,
         at: usize,
@@ -62,7 +63,7 @@ impl SimHosts {
                 Event::LoginFailed { class, detail } if is_joined => {
                     self.not_joined(at, cid, (class, detail), network, now)?;
                 }
-                // The array has no room for a session, or is about to end.
+                // The array has no room for a session, or is about to shut down.
                 Event::LoginFailed { class: 3, .. } => self.give_up(at, network, now, true)?,
                 Event::Answered(answer) => {
                     self.count(|counts| counts.further += u64::from(is_joined));
@@ -88,7 +89,7 @@ impl SimHosts {
                 }
                 Event::Nop(Nop::Answered { itt }) => drop(self.paths[at].requests.remove(&itt)),
                 Event::Nop(_) => {}
-                // To log out (RFC 7143, 11.9): the array ends, and the connection with it.
+                // Requests logout (RFC 7143, 11.9): the array shuts down, and the connection ends.
                 Event::AsyncMessage { event: 1, .. } => {}
                 other => return Err(format!("{other:?}")),
             }
@@ -100,14 +101,15 @@ impl SimHosts {
         self.trace = mix(self.trace ^ what);
     }
 
-    /// A further connection of a session is let in.
+    /// Handles an additional connection of a session that was accepted.
     fn joined(&mut self, at: usize, cid: u16) {
         let replaces = self.paths[at].is_replaced(cid, false);
         self.count(|counts| counts.joins += 1);
         self.count(|counts| counts.replaced += u64::from(replaces));
     }
 
-    /// It is not: the session has ended, or the target counts connections that did not come to be.
+    /// Handles one that was not: the session has ended, or the target still counts connections that
+    /// failed to log in.
     fn not_joined(
         &mut self,
         at: usize,
@@ -186,8 +188,8 @@ impl SimHosts {
             _ => None,
         };
         if let Some((function, lun)) = function.filter(|_| response == 0) {
-            // Over one that is logged out answers may come until that is answered: its end may have
-            // come before, and nobody can acknowledge anything over it any more.
+            // Over a connection that is being logged out responses may come until that is answered:
+            // its end may have come before, and nobody can acknowledge anything over it any more.
             let is_other = |lane: &&mut super::lanes::Lane| {
                 lane.cid() != request.cid && !lane.initiator.is_leaving()
             };
@@ -232,7 +234,7 @@ impl SimHosts {
             .map_err(|why| format!("{told}: {why}"))
     }
 
-    /// What an answer says of unit attentions.
+    /// Checks a response with regard to unit attentions.
     fn attend(&mut self, at: usize, flight: &Flight, answer: &Answer) -> Result<(), String> {
         let (nexus, unit) = (self.paths[at].nexus, flight.command.unit());
         // What one of them was told may come later over its connection.
@@ -248,7 +250,7 @@ impl SimHosts {
                 attentions.told(nexus, unit, code);
                 Ok(())
             }
-            // It was not looked at, or nobody says whether it was.
+            // It was not executed, or it is unknown whether it was.
             (BUSY | TASK_SET_FULL, _) => Ok(()),
             (TASK_ABORTED, _) => {
                 attentions.unheard(nexus, unit);
@@ -320,7 +322,7 @@ impl SimHosts {
     fn once_more(&mut self, at: usize, command: Command, tries_left: u32) -> Result<(), String> {
         self.count(|counts| counts.refused += 1);
         if matches!(command, Command::Swap { repeats: Some(_), .. }) {
-            // The nexus is a part of what it is known by.
+            // The nexus is part of its identity.
             self.paths[at].unanswered.push_front(command);
         } else if tries_left > 0 {
             self.again.push_back((self.paths[at].host, command, tries_left - 1));
@@ -329,7 +331,7 @@ impl SimHosts {
     }
 }
 
-/// What is worth being told of an answer.
+/// Returns what is worth reporting about a response.
 fn summary(answer: &Answer) -> String {
     let Answer { response, status, sense, data_in, residual, .. } = answer;
     let bytes = data_in.len();
@@ -338,7 +340,7 @@ fn summary(answer: &Answer) -> String {
     )
 }
 
-/// The sense key in either format (SPC-4, 4.5).
+/// Returns the sense key in either format (SPC-4, 4.5).
 fn sense_key(sense: &[u8]) -> Option<u8> {
     let at = match sense.first()? & 0x7f {
         0x70 | 0x71 => 2,

@@ -1,21 +1,20 @@
-//! What hosts have to be told by unit attentions (SAM-5, 5.14 and 6.3; SPC-4, 5.13): each nexus, of
+//! What hosts must be told by unit attentions (SAM-5, 5.14 and 6.3; SPC-4, 5.13): each nexus, for
 //! each unit, before anything else.
 //!
 //! - A new session gets a unit attention for a reset or a lost session (29h) before any of its
-//!   commands is done.
-//! - After a reset was answered, all sessions are told before a command is done that was sent
-//!   since.
-//! - After an action on persistent reservations was answered, those whom it concerns are told
-//!   likewise (2Ah), also those without a session: at the next one.
+//!   commands is executed.
+//! - After a reset was answered, all sessions get one before a later command is executed.
+//! - After an action on persistent reservations was answered, the affected nexuses get one (2Ah),
+//!   including those without a session: in their next one.
 //!
-//! What is not certain is not asked for: whom an action concerns while another one is in flight,
-//! and what may have been told with an answer that nobody got.
+//! Uncertain cases are not checked: which nexuses an action affects while another one is in flight,
+//! and what may have been told with a response that nobody got.
 
 use std::collections::BTreeMap;
 
 use crate::array::reservations::{Action, Kind, Nexus, State};
 
-/// ASC and ASCQ of a unit attention. Of all kinds of resets it is 29h, 00h.
+/// ASC and ASCQ of a unit attention. For all kinds of resets it is 29h, 00h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Code(u8, u8);
 
@@ -26,7 +25,7 @@ const RELEASED: Code = Code(0x2a, 0x04);
 const UNREGISTERED: Code = Code(0x2a, 0x05);
 
 impl Code {
-    /// That of some sense data, in either format (SPC-4, 4.5).
+    /// Returns the code of some sense data, in either format (SPC-4, 4.5).
     pub(super) fn of(sense: &[u8]) -> Option<Self> {
         let at = match sense.first()? & 0x7f {
             0x70 | 0x71 => 12,
@@ -40,21 +39,21 @@ impl Code {
     }
 }
 
-/// A moment: the number of a command that is sent, or how many there were.
+/// A point in time: the number of a command that is sent, or of commands so far.
 pub(super) type Moment = u64;
 
-/// What a nexus was told of a unit, and what it has still to be told.
+/// What a nexus was told about a unit, and what it must still be told.
 #[derive(Clone, Debug, Default)]
 struct Told {
     /// How often it was told what, or may have been.
     counts: BTreeMap<Code, u64>,
-    /// Whether its session has told it of its beginning.
+    /// Whether its session has been told of its beginning.
     knows: bool,
-    /// What it has to be told, before a command is done that is sent from a moment on.
+    /// What it must be told, before a command is executed that is sent from a given time on.
     owed: Vec<(Code, Moment)>,
-    /// A command of an earlier session may be told something yet, and nobody hears it.
+    /// A command of an earlier session may still be told something, and nobody receives it.
     is_overheard: bool,
-    /// So many commands of failed connections of this session may be told something yet.
+    /// So many commands of failed connections of this session may still be told something.
     orphans: u32,
 }
 
@@ -64,11 +63,11 @@ impl Told {
     }
 }
 
-/// Those who are to be told of something that was asked for, if it is done, and how often they had
-/// been told before.
+/// The nexuses that must be told about a request, if it is done, and how often they had been told
+/// before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Concerned {
-    /// How often the array had started: the next start replaces all that was to be told.
+    /// How often the array had started: the next start replaces everything that was to be told.
     starts: u64,
     told: Vec<(Nexus, Code, u64)>,
 }
@@ -77,7 +76,7 @@ pub(super) struct Concerned {
 #[derive(Debug)]
 pub(super) struct Attentions {
     units: usize,
-    /// By nexuses, and then by units.
+    /// By nexus, and then by unit.
     all: Vec<Told>,
     now: Moment,
     starts: u64,
@@ -92,13 +91,14 @@ impl Attentions {
         &mut self.all[nexus.0 as usize * self.units + unit]
     }
 
-    /// A command is sent.
+    /// Counts a command that is sent.
     pub(super) fn sent(&mut self) -> Moment {
         self.now += 1;
         self.now
     }
 
-    /// A nexus has another session, in which something may have been told that nobody heard.
+    /// Records that a nexus has another session, and that something may have been told in the old
+    /// one that nobody received.
     pub(super) fn session_lost(&mut self, nexus: Nexus, unheard: impl Iterator<Item = usize>) {
         unheard.for_each(|unit| {
             self.unheard(nexus, unit);
@@ -111,8 +111,8 @@ impl Attentions {
         });
     }
 
-    /// A connection has failed, and its session goes on: for each of its commands, of this unit,
-    /// something may be told that nobody hears.
+    /// Records that a connection has failed, whose session continues: for each of its commands to
+    /// this unit, something may be told that nobody receives.
     pub(super) fn connection_lost(&mut self, nexus: Nexus, units: &[usize]) {
         for unit in units {
             self.unheard(nexus, *unit);
@@ -121,7 +121,7 @@ impl Attentions {
         }
     }
 
-    /// These commands have ended.
+    /// Records that these commands have ended.
     pub(super) fn connection_is_over(&mut self, nexus: Nexus, units: &[usize]) {
         for unit in units {
             let told = self.at(nexus, *unit);
@@ -129,7 +129,7 @@ impl Attentions {
         }
     }
 
-    /// A command of a session was answered: all earlier ones have ended.
+    /// Records that a command of a session was answered: all earlier ones have ended.
     pub(super) fn session_is_there(&mut self, nexus: Nexus) {
         for unit in 0..self.units {
             if self.at(nexus, unit).is_overheard && self.at(nexus, unit).orphans == 0 {
@@ -141,7 +141,7 @@ impl Attentions {
         }
     }
 
-    /// The array has started again: the unit attention for that replaces all earlier ones.
+    /// Records that the array has started again: its unit attention replaces all earlier ones.
     pub(super) fn array_started(&mut self) {
         self.starts += 1;
         for told in &mut self.all {
@@ -150,7 +150,7 @@ impl Attentions {
         }
     }
 
-    /// A command may have been told something, and its answer does not come.
+    /// Records that a command may have been told something, and its response does not come.
     pub(super) fn unheard(&mut self, nexus: Nexus, unit: usize) {
         let told = self.at(nexus, unit);
         told.knows = true;
@@ -161,7 +161,7 @@ impl Attentions {
         }
     }
 
-    /// A nexus gets a unit attention.
+    /// Records a unit attention for a nexus.
     pub(super) fn told(&mut self, nexus: Nexus, unit: usize, code: Code) {
         let told = self.at(nexus, unit);
         *told.counts.entry(code).or_default() += 1;
@@ -169,7 +169,7 @@ impl Attentions {
         told.owed.retain(|(owed, _)| *owed != code);
     }
 
-    /// A command was done: there was nothing to be told of.
+    /// Checks that nothing had to be told when a command was executed.
     pub(super) fn done(&mut self, nexus: Nexus, unit: usize, sent: Moment) -> Result<(), String> {
         let told = self.at(nexus, unit);
         if !told.knows {
@@ -181,7 +181,7 @@ impl Attentions {
         }
     }
 
-    /// A unit is about to be reset.
+    /// Prepares for a reset of a unit.
     pub(super) fn resets(&mut self, unit: usize) -> Concerned {
         let nexuses = (0..self.all.len() / self.units).map(|at| Nexus(at as u32));
         let all: Vec<Nexus> = nexuses.collect();
@@ -190,8 +190,8 @@ impl Attentions {
         self.concerned(unit, told)
     }
 
-    /// An action is about to be asked for, with nothing else in flight that changes reservations,
-    /// which stand like this.
+    /// Prepares for an action, with nothing else in flight that changes reservations, whose state
+    /// is given.
     pub(super) fn acts(
         &mut self,
         unit: usize,
@@ -212,7 +212,7 @@ impl Attentions {
         Concerned { starts: self.starts, told }
     }
 
-    /// It was done. The answer may have been on its way when the array started anew.
+    /// Records that it was done. The response may have been in flight when the array restarted.
     pub(super) fn happened(&mut self, unit: usize, concerned: Concerned) {
         if concerned.starts != self.starts {
             return;
@@ -228,7 +228,7 @@ impl Attentions {
     }
 }
 
-/// Whom an action that succeeds concerns (SPC-4, 5.13.11).
+/// Returns which nexuses a successful action affects (SPC-4, 5.13.11).
 fn told_by(state: &State, nexus: Nexus, action: Action) -> Vec<(Nexus, Code)> {
     let tell = |code, meant: &dyn Fn(Nexus, u64) -> bool| {
         let others = state.keys.iter().filter(|(other, _)| **other != nexus);
@@ -244,7 +244,7 @@ fn told_by(state: &State, nexus: Nexus, action: Action) -> Vec<(Nexus, Code)> {
         {
             tell(RELEASED, &|_, _| true)
         }
-        // Its own registration ends, and what it held with it.
+        // Its own registration ends, and the reservation that it held.
         (Action::Register { new_key: 0, .. }, Some((kind, holder)))
             if shared(kind) && !is_of_all(kind) && holder == nexus =>
         {

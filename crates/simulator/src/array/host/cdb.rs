@@ -6,7 +6,7 @@ use crate::array::reservations::Action;
 /// Logical blocks in a block of 4 KiB.
 const SECTORS: u64 = 8;
 
-/// A CDB of 10 bytes: operation, address, length in logical blocks.
+/// Returns a CDB of 10 bytes: operation, address, length in logical blocks.
 fn ten(operation: u8, block: u64, count: u64) -> Vec<u8> {
     let mut cdb = vec![operation, 0];
     cdb.extend_from_slice(&((block * SECTORS) as u32).to_be_bytes());
@@ -16,7 +16,7 @@ fn ten(operation: u8, block: u64, count: u64) -> Vec<u8> {
     cdb
 }
 
-/// A CDB of 16 bytes: operation, address, length in logical blocks.
+/// Returns a CDB of 16 bytes: operation, address, length in logical blocks.
 fn sixteen(operation: u8, block: u64, count: u64) -> Vec<u8> {
     let mut cdb = vec![operation, 0];
     cdb.extend_from_slice(&(block * SECTORS).to_be_bytes());
@@ -112,7 +112,7 @@ pub(super) fn device_identification() -> Vec<u8> {
     vec![0x12, 1, 0x83, 0x02, 0, 0]
 }
 
-/// The NAA designator of the logical unit in page 83h (SPC-4, 7.8.6).
+/// Returns the NAA designator of the logical unit in page 83h (SPC-4, 7.8.6).
 pub(super) fn naa_of(page: &[u8]) -> Option<Naa> {
     let mut rest = page.get(4..)?;
     while let [code, kind, _, length, more @ ..] = rest {
@@ -130,8 +130,8 @@ pub(super) fn persistent_reserve_in(action: u8) -> Vec<u8> {
     vec![0x5e, action, 0, 0, 0, 0, 0, 0x02, 0, 0]
 }
 
-/// Where a reservation moves to: the name of the initiator port, and the relative identifier of the
-/// target port.
+/// The destination of a reservation: the name of the initiator port, and the relative identifier of
+/// the target port.
 pub(super) struct MoveTo {
     pub(super) initiator_name: String,
     pub(super) isid: [u8; 6],

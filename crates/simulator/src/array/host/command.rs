@@ -1,4 +1,4 @@
-//! What hosts ask: as bytes, as operations on blocks, and as operations on reservations.
+//! What hosts request: as bytes, as operations on blocks, and as operations on reservations.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::content::{BLOCK_BYTES, PATTERN, content, is_own, pattern};
 use crate::array::linear::{Block, Op};
 use crate::array::reservations::{self, Access, Action, Nexus};
 
-/// Room for the answer to what asks for no blocks, in bytes.
+/// The size of the response to commands without blocks, in bytes.
 const PARAMETER_BYTES: u32 = 512;
 
 /// Some blocks of 4 KiB of a logical unit.
@@ -19,13 +19,13 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The blocks as the monitor numbers them.
+    /// Returns the blocks as the monitor numbers them.
     fn blocks(self) -> impl Iterator<Item = Block> {
         (self.block..self.block + self.count).map(move |block| number(self.unit, block))
     }
 }
 
-/// A block as the monitor numbers it.
+/// Returns the monitor's number of a block.
 pub(super) fn number(unit: usize, block: u64) -> Block {
     Block((unit as u64) << 40 | block)
 }
@@ -65,7 +65,7 @@ pub(super) enum Command {
         at: Place,
         expected: u64,
         new: u64,
-        /// It was sent before over the same path, whose session was lost: since when.
+        /// When it was first sent over the same path, whose session was lost.
         repeats: Option<Duration>,
     },
     /// EXTENDED COPY, sent to the destination.
@@ -100,7 +100,7 @@ pub(super) enum Command {
     },
 }
 
-/// A command as it is sent.
+/// A command in the form in which it is sent.
 pub(super) struct Wire {
     pub(super) cdb: Vec<u8>,
     pub(super) data_out: Option<Vec<u8>>,
@@ -121,16 +121,16 @@ impl Wire {
     }
 }
 
-/// What has to be known to make bytes of a command.
+/// The names that are needed to encode a command.
 pub(super) trait Names {
-    /// What a unit is called in copies.
+    /// Returns the name of a unit in copies.
     fn naa(&self, unit: usize) -> Naa;
-    /// What a path is called in REGISTER AND MOVE.
+    /// Returns the name of a path in REGISTER AND MOVE.
     fn path(&self, nexus: Nexus) -> MoveTo;
 }
 
 impl Command {
-    /// The unit that it is sent to.
+    /// Returns the unit to which it is sent.
     pub(super) fn unit(&self) -> usize {
         match self {
             Self::Read { at, .. }
@@ -150,8 +150,8 @@ impl Command {
         }
     }
 
-    /// The same to be sent again if its answer was lost with its session: only where the array
-    /// knows it again, and what it writes is not written by others.
+    /// Returns the same command for repeating it if its response was lost with its session: only if
+    /// the array recognizes it, and what it writes is not written by others.
     pub(super) fn again(self, began: Duration) -> Option<Self> {
         match self {
             Self::Swap { at, expected, new, repeats } if is_own(new) && expected != new => {
@@ -161,7 +161,7 @@ impl Command {
         }
     }
 
-    /// Whether it is one that leaves unit attentions where they are.
+    /// Returns whether it leaves unit attentions pending.
     pub(super) fn is_quiet(&self) -> bool {
         matches!(self, Self::Identify { .. })
     }
@@ -211,7 +211,7 @@ impl Command {
         }
     }
 
-    /// What it does to blocks, in the order of its data.
+    /// Returns its effects on blocks, in the order of its data.
     pub(super) fn effects(&self) -> Vec<(Block, Op)> {
         let all = |at: &Place, op: Op| at.blocks().map(|block| (block, op)).collect();
         match self {
@@ -238,7 +238,8 @@ impl Command {
         }
     }
 
-    /// The blocks that are durable when it is answered, whatever was answered before it began.
+    /// Returns the blocks that are durable when it is answered, whatever was acknowledged before it
+    /// began.
     pub(super) fn makes_durable(&self) -> Vec<Block> {
         match self {
             Self::Synchronize { at, .. } | Self::Write { at, forces: true, .. } => {
@@ -248,7 +249,7 @@ impl Command {
         }
     }
 
-    /// What it has to do with reservations, by units; first that of the unit it is sent to.
+    /// Returns its operations on reservations, by unit; the unit to which it is sent is first.
     pub(super) fn claims(&self, nexus: Nexus) -> Vec<(usize, reservations::Op)> {
         use reservations::Op;
         let command = |access| vec![(self.unit(), Op::Command(nexus, access))];

@@ -1,5 +1,5 @@
-//! What hosts do beside commands: aborts, resets, pings, logouts, connections that are cut, and
-//! sessions and connections that are taken over.
+//! What hosts do apart from commands: aborts, resets, pings, logouts, cutting connections, and
+//! taking over sessions and connections.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::array::network::{Cut, Link, Network};
 use crate::array::reservations::Op;
 
 impl SimHosts {
-    /// Something other than a command, now and then. Returns a connection that was opened.
+    /// Sometimes does something other than a command. Returns a connection that was opened.
     pub(super) fn disturb(
         &mut self,
         at: usize,
@@ -61,7 +61,7 @@ impl SimHosts {
             8 if path.lanes.len() > 1 => self.part(at, now),
             9 => {
                 let ready = path.any_ready(&mut self.rng).map(|lane| lane.cid());
-                // A session of one connection has it replaced less often.
+                // A session with one connection has it replaced less often.
                 if let Some(cid) = ready.filter(|_| path.lanes.len() > 1 || self.rng.chance(20)) {
                     let closes = self.rng.chance(50);
                     path.lose_lane(cid, &mut self.monitors, network, now, closes);
@@ -86,9 +86,8 @@ impl SimHosts {
         }
     }
 
-    /// Has the target told of a connection that has failed: another one takes its place, or it is
-    /// logged out over another one, or the session is given up after all. Returns a connection that
-    /// was opened.
+    /// Handles a connection that has failed at the target: another one replaces it, or it is logged
+    /// out over another one, or the session is given up. Returns a connection that was opened.
     pub(super) fn tend_failed(
         &mut self,
         at: usize,
@@ -109,7 +108,7 @@ impl SimHosts {
         }
     }
 
-    /// A connection has ended, or is of no use any more.
+    /// Handles a connection that has ended, or can't be used any more.
     pub(super) fn connection_failed(
         &mut self,
         at: usize,

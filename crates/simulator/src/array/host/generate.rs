@@ -1,4 +1,4 @@
-//! What hosts do next, by chance.
+//! The random choice of what hosts do next.
 
 use super::Mix;
 use super::command::{Command, Place, number};
@@ -7,15 +7,15 @@ use super::monitors::Monitors;
 use crate::array::reservations::{Action, Kind, Nexus};
 use crate::rng::Rng;
 
-/// Blocks that most commands are about, at most.
+/// The maximum number of blocks of most commands.
 const BLOCKS_MAX: u64 = 6;
-/// From so many blocks on a read is gathered from several requests.
+/// From so many blocks on, a read is gathered from several requests.
 const GATHERED_BLOCKS: u64 = 1025;
-/// Patterns that are written.
+/// The number of patterns.
 const PATTERNS: u64 = 12;
-/// What a block may have that is copied.
+/// The maximum number of possible contents of a block that is copied.
 const COPIED_CONTENTS_MAX: usize = 4;
-/// Keys that are registered.
+/// The number of registered keys.
 const KEYS: u64 = 3;
 
 /// What there is to choose from.
@@ -23,19 +23,19 @@ pub(super) struct Choice<'a> {
     pub(super) mix: &'a Mix,
     /// The sizes of the units, in blocks of 4 KiB.
     pub(super) units: &'a [u64],
-    /// From this unit on there are reservations.
+    /// The first unit with reservations.
     pub(super) reserved_from: usize,
-    /// How many paths there are.
+    /// The number of paths.
     pub(super) paths: u32,
-    /// Whether it is known what units are called in copies.
+    /// Whether the names of units in copies are known.
     pub(super) may_copy: bool,
     pub(super) nexus: Nexus,
-    /// Blocks that a long command is about, at most.
+    /// The maximum number of blocks of a long command.
     pub(super) long_blocks: u64,
 }
 
 impl Choice<'_> {
-    /// A command.
+    /// Chooses a command.
     pub(super) fn command(&self, rng: &mut Rng, monitors: &Monitors, tag: &mut u64) -> Command {
         let Mix { reads, writes, zeros, unmaps, swaps, copies, .. } = *self.mix;
         let Mix { persistent_out, persistent_in, exclusive, looks, patterns, .. } = *self.mix;
@@ -68,7 +68,7 @@ impl Choice<'_> {
             3 => Command::Unmap { unit: at.unit, ranges: ranges(rng, at) },
             4 => {
                 let at = Place { count: 1, ..at };
-                // What the block may well have.
+                // What the block may have.
                 let possible: Vec<u64> =
                     monitors.linear.possible(number(at.unit, at.block)).into_iter().collect();
                 let expected = match rng.chance(85) {
@@ -81,7 +81,7 @@ impl Choice<'_> {
                 let from = self.place(rng, at.count);
                 let count = from.count.min(at.count);
                 let blocks = (from.block..from.block + count).map(|block| number(from.unit, block));
-                // What may be anything would be copied as anything.
+                // What may have any content would be copied as any content.
                 let is_known = |block| monitors.linear.possible(block).len() <= COPIED_CONTENTS_MAX;
                 if !blocks.into_iter().all(is_known) {
                     return Command::Read { at, is_long };
@@ -114,7 +114,7 @@ impl Choice<'_> {
         Place { unit, block: rng.below(blocks - count + 1), count }
     }
 
-    /// All of a unit, or the blocks that were drawn.
+    /// Returns the whole unit, or the chosen blocks.
     fn all_or(&self, at: Place, rng: &mut Rng) -> Place {
         match rng.chance(50) {
             true => Place { block: 0, count: self.units[at.unit], ..at },
@@ -122,7 +122,7 @@ impl Choice<'_> {
         }
     }
 
-    /// Now and then the place of a read that is longer. Writes are bounded by `Tuning::SMALL`.
+    /// Sometimes makes a read longer. Writes are bounded by `Tuning::SMALL`.
     fn longer(&self, at: Place, rng: &mut Rng) -> Place {
         let Mix { long_percent, gathered_percent, .. } = *self.mix;
         let blocks = self.units[at.unit];
@@ -182,7 +182,7 @@ fn any_tag(rng: &mut Rng, next: &mut u64) -> u64 {
     COMMON_TAGS + *next
 }
 
-/// Ranges in a place that do not overlap.
+/// Chooses ranges that do not overlap.
 fn ranges(rng: &mut Rng, at: Place) -> Vec<(u64, u64)> {
     let end = at.block + at.count;
     let mut ranges = Vec::new();

@@ -1,12 +1,12 @@
 //! The connections of a session (RFC 7143, 4.2.1): opened one after the other, lost, replaced by
 //! others with the same CID, and logged out.
 //!
-//! # A connection that fails while its session goes on
-//! At error recovery level 0 the target ends the session as soon as it sees that. A host that is
-//! quicker lets another connection take its place (connection reinstatement, RFC 7143, 6.3.4), or
-//! logs it out over another one. Either ends its commands without an answer: they may have taken
-//! effect until a command is answered over the connection that took its place, or until the logout
-//! is answered. What the target has not got leaves holes in the order of commands, which are
+//! # A connection that fails while its session continues
+//! At error recovery level 0 the target ends the session as soon as it notices. A host that is
+//! quicker replaces the connection by another one (connection reinstatement, RFC 7143, 6.3.4), or
+//! logs it out over another one. Either ends its commands without a response: they may have taken
+//! effect until a command is answered over the connection that replaced it, or until the logout is
+//! answered. What the target has not received leaves holes in the order of commands, which are
 //! plugged: by the same command once more, or by an abort that names it.
 
 use std::collections::BTreeMap;
@@ -33,11 +33,11 @@ impl Lane {
     }
 }
 
-/// What a connection has left that failed while its session goes on.
+/// What a connection has left that failed while its session continues.
 pub(super) struct Orphan {
     cid: u16,
     failed: Initiator,
-    /// Commands that the target may not have got.
+    /// Commands that the target may not have received.
     flights: BTreeMap<Itt, Flight>,
     /// Commands that are never answered.
     lost: Vec<Watch>,
@@ -46,7 +46,7 @@ pub(super) struct Orphan {
     units: Vec<usize>,
     /// Whether it was logged out, explicitly or by one that took its place.
     is_logged_out: bool,
-    /// Whether nothing of what the target had got has an effect any more.
+    /// Whether nothing that the target had received has an effect any more.
     is_over: bool,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Plugged {
 }
 
 impl Path {
-    /// Whether there is a session, or one may go on.
+    /// Returns whether there is a session, or one may continue.
     pub(super) fn has_session(&self) -> bool {
         !self.lanes.is_empty() || !self.orphans.is_empty()
     }
@@ -67,7 +67,7 @@ impl Path {
         self.lanes.iter_mut().find(|lane| lane.cid() == cid)
     }
 
-    /// One of the connections, by chance.
+    /// Returns a random connection.
     pub(super) fn any_lane(&mut self, rng: &mut Rng) -> Option<&mut Lane> {
         match self.lanes.len() as u64 {
             0 | 1 => self.lanes.first_mut(),
@@ -75,7 +75,7 @@ impl Path {
         }
     }
 
-    /// One of those that requests can be sent over, by chance.
+    /// Returns a random connection over which requests can be sent.
     pub(super) fn any_ready(&mut self, rng: &mut Rng) -> Option<&mut Lane> {
         let ready = self.lanes.iter_mut().filter(|lane| lane.initiator.is_logged_in());
         let mut ready: Vec<&mut Lane> = ready.collect();
@@ -86,7 +86,7 @@ impl Path {
         }
     }
 
-    /// The CID of another connection that may be opened.
+    /// Returns the CID of another connection that may be opened.
     pub(super) fn free_cid(&self) -> Option<u16> {
         let leader = &self.lanes.first()?.initiator;
         let is_settled = self.orphans.is_empty() && self.is_logged_in();
@@ -98,7 +98,7 @@ impl Path {
         (0..=most as u16).find(|cid| self.lanes.iter().all(|lane| lane.cid() != *cid))
     }
 
-    /// Opens another connection of the session, which may take the place of one with this CID.
+    /// Opens another connection of the session, which may replace one with this CID.
     pub(super) fn join(&mut self, cid: u16, network: &mut Network, now: Duration) -> Option<Link> {
         let orphan = self.orphans.last().map(|orphan| &orphan.failed);
         let leader = self.lanes.first().map(|lane| &lane.initiator).or(orphan)?;
@@ -110,7 +110,7 @@ impl Path {
         Some(link)
     }
 
-    /// A connection that joins is not let in, or has ended before it was.
+    /// Handles a joining connection that was not accepted, or has ended before.
     pub(super) fn drop_joining(&mut self, cid: u16, network: &mut Network, now: Duration) {
         if let Some(lane) = self.take_lane(cid) {
             network.close(lane.link, Side::Host, now);
@@ -124,7 +124,7 @@ impl Path {
         Some(self.lanes.remove(at))
     }
 
-    /// A connection is given up, and the session goes on. It is closed, or left for later.
+    /// Gives up a connection whose session continues. It is closed, or left for later.
     pub(super) fn lose_lane(
         &mut self,
         cid: u16,
@@ -159,7 +159,7 @@ impl Path {
         take_where(&mut self.flights, |flight| flight.cid == cid)
     }
 
-    /// What the resets that were asked for over a connection may still do.
+    /// Returns the claims of resets that were requested over a connection.
     fn take_claims(&mut self, cid: u16) -> Vec<Claim> {
         let requests = take_where(&mut self.requests, |request| request.cid == cid);
         let resets = requests.into_values().filter_map(|request| match request.asked {
@@ -169,8 +169,8 @@ impl Path {
         resets.flatten().map(|(_, claim, _)| claim).collect()
     }
 
-    /// A connection was logged out over itself: its commands have ended, and those of one whose
-    /// place it had taken.
+    /// Handles the logout of a connection over itself: its commands have ended, and those of one
+    /// that it had replaced.
     pub(super) fn lane_logged_out(
         &mut self,
         cid: u16,
@@ -185,8 +185,8 @@ impl Path {
         orphan.end(self, monitors)
     }
 
-    /// Another connection has taken the place of a failed one, or it was logged out over another.
-    /// Returns whether there was one.
+    /// Handles a failed connection that was replaced, or logged out over another one. Returns
+    /// whether there was one.
     pub(super) fn is_replaced(&mut self, cid: u16, is_over: bool) -> bool {
         let orphans = self.orphans.iter_mut().filter(|orphan| orphan.cid == cid);
         let mut found = false;
@@ -198,13 +198,14 @@ impl Path {
         found
     }
 
-    /// A command was answered over a connection: all that one with the same CID did before is over.
+    /// Records that a command was answered over a connection: everything that one with the same CID
+    /// did before is over.
     pub(super) fn answered_over(&mut self, cid: u16) {
         let replaced = self.orphans.iter_mut().filter(|orphan| orphan.cid == cid);
         replaced.filter(|orphan| orphan.is_logged_out).for_each(|orphan| orphan.is_over = true);
     }
 
-    /// A failed connection of which the target was not told.
+    /// Returns a failed connection of which the target was not told.
     pub(super) fn failed_cid(&self) -> Option<u16> {
         let orphan = self.orphans.iter().find(|orphan| !orphan.is_logged_out)?;
         let is_joining = self.lanes.iter().any(|lane| lane.cid() == orphan.cid);
@@ -215,7 +216,7 @@ impl Path {
         (!is_asked).then_some(orphan.cid)
     }
 
-    /// Plugs the holes that failed connections have left, where these were logged out.
+    /// Plugs the holes that failed connections have left, if these were logged out.
     pub(super) fn plug(
         &mut self,
         monitors: &mut Monitors,
@@ -238,7 +239,7 @@ impl Path {
         Ok(plugged)
     }
 
-    /// Returns whether it could.
+    /// Returns whether that was possible.
     fn plug_for(
         &mut self,
         orphan: &mut Orphan,
@@ -276,7 +277,7 @@ impl Path {
         true
     }
 
-    /// The session is lost, and all that its failed connections have left with it.
+    /// Gives up what the session's failed connections have left, because it is lost.
     pub(super) fn give_orphans_up(&mut self, monitors: &mut Monitors) {
         for mut orphan in std::mem::take(&mut self.orphans) {
             orphan.lose_flights(monitors);
@@ -294,7 +295,7 @@ impl Orphan {
         }
     }
 
-    /// Nothing of it has an effect any more.
+    /// Records that nothing of it has an effect any more.
     fn end(self, path: &Path, monitors: &mut Monitors) -> Result<(), String> {
         monitors.attentions.connection_is_over(path.nexus, &self.units);
         self.lost.into_iter().try_for_each(|watch| monitors.over(watch))?;
@@ -302,7 +303,7 @@ impl Orphan {
     }
 }
 
-/// Takes those out of a map that are meant.
+/// Takes matching entries out of a map.
 fn take_where<K: Ord, V>(
     all: &mut BTreeMap<K, V>,
     is_meant: impl Fn(&V) -> bool,

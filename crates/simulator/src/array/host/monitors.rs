@@ -10,35 +10,36 @@ use super::content::{BLOCK_BYTES, tag_of};
 use crate::array::linear::{self, Linear, Op};
 use crate::array::reservations::{self, Kind, Nexus, Reservations};
 
-/// What may be kept for a block or a unit.
+/// The maximum number of configurations for a block or a unit.
 const CONFIGURATIONS_MAX: usize = 20_000;
 
-/// Operations on a block at which nobody begins another one.
+/// The number of operations on a block at which no other one is begun.
 const CROWD: usize = 6;
 
 type Settled = Result<(), reservations::Wrong>;
 
-/// What is told of the operations of a command.
+/// The result of the operations of a command.
 type Told = Result<(), String>;
 
-/// All that hosts know of an array.
+/// Everything that hosts know about an array.
 #[derive(Debug)]
 pub(super) struct Monitors {
     pub(super) linear: Linear,
     units: Vec<Reservations>,
     pub(super) attentions: Attentions,
-    /// The actions on reservations in flight, by units, and how many have begun.
+    /// The actions on reservations in flight, by unit, and how many have begun.
     actions: Vec<BTreeSet<reservations::OpId>>,
     actions_begun: u64,
-    /// Whether a repeated COMPARE AND WRITE must be known again: nobody copies what it writes.
+    /// Whether a repeated COMPARE AND WRITE must be recognized, because nobody copies what it
+    /// writes.
     knows_again: bool,
     /// The disk has failed: what ends without success may be found after a start.
     has_failed: bool,
-    /// Or it has before.
+    /// It has failed before.
     had_failed: bool,
-    /// That is in flight until then.
+    /// What is in flight until then.
     doubtful: Vec<Watch>,
-    /// How often the array has started: what was claimed before is over.
+    /// How often the array has started: claims from before are over.
     starts: u32,
     /// More could have happened than is kept: nothing can be judged any more.
     pub(super) gave_up: Cell<bool>,
@@ -49,15 +50,15 @@ pub(super) struct Monitors {
 pub(super) struct Watch {
     blocks: Vec<linear::OpId>,
     claims: Vec<Claim>,
-    /// When it began, as for [`Linear::made_durable`], and among all commands.
+    /// When it began, for [`Linear::made_durable`], and among all commands.
     since: u64,
     sent: Moment,
-    /// Who is to be told if it is done; how many actions had begun by then.
+    /// The nexuses to be told if it is done; how many actions had begun by then.
     concerned: Option<(Concerned, u64)>,
 }
 
 impl Watch {
-    /// When it was sent.
+    /// Returns when it was sent.
     pub(super) fn sent(&self) -> Moment {
         self.sent
     }
@@ -72,7 +73,7 @@ pub(super) struct Claim {
 }
 
 impl Monitors {
-    /// Of so many nexuses with so many units.
+    /// Creates monitors for so many nexuses and units.
     pub(super) fn new(nexuses: usize, unit_count: usize, durable: bool, knows_again: bool) -> Self {
         let units = (0..unit_count).map(|_| Reservations::new(CONFIGURATIONS_MAX)).collect();
         let linear = if durable { Linear::new } else { Linear::volatile };
@@ -91,17 +92,17 @@ impl Monitors {
         }
     }
 
-    /// Whether more is in flight to a block of a command than can be told apart for long: what
-    /// may have happened doubles with each.
+    /// Returns whether too much is in flight to a block of a command to be distinguished for long:
+    /// the possibilities double with each.
     pub(super) fn is_crowded(&self, command: &Command) -> bool {
         let effects = command.effects();
-        // What a copy may bring is all that its source has had since it began.
+        // A copy may copy any content that its source has had since it began.
         let copies = effects.iter().any(|(_, op)| matches!(op, Op::CopyOf(_)));
         let most = if copies { CROWD / 2 } else { CROWD };
         effects.into_iter().any(|(block, _)| self.linear.in_flight_at(block) >= most)
     }
 
-    /// A command is about to be sent.
+    /// Begins a command that is about to be sent.
     pub(super) fn begin(&mut self, nexus: Nexus, command: &Command) -> Watch {
         let concerned = self.concerned(nexus, command);
         let since = self.linear.moment();
@@ -112,7 +113,7 @@ impl Monitors {
         Watch { blocks, claims, since, sent: self.attentions.sent(), concerned }
     }
 
-    /// Who is to be told if a command succeeds, where that is certain.
+    /// Returns the nexuses to be told if a command succeeds, if that is certain.
     fn concerned(&mut self, nexus: Nexus, command: &Command) -> Option<(Concerned, u64)> {
         let Command::Out { unit, action, .. } = command else { return None };
         self.actions_begun += 1;
@@ -126,7 +127,7 @@ impl Monitors {
         Some((self.attentions.acts(*unit, nexus, *action, &state), self.actions_begun))
     }
 
-    /// Something is about to happen to the reservations of a unit.
+    /// Begins an operation on the reservations of a unit.
     pub(super) fn claim(&mut self, unit: usize, op: reservations::Op) -> Claim {
         let id = self.units[unit].invoke(op);
         if matches!(op, reservations::Op::Out(..)) {
@@ -135,7 +136,7 @@ impl Monitors {
         Claim { unit, id, starts: self.starts }
     }
 
-    /// A command was answered GOOD.
+    /// Processes GOOD for a command.
     pub(super) fn good(&mut self, watch: Watch, command: &Command, data: &[u8]) -> Told {
         let outcome = good_outcome(command, data)?;
         for claim in &watch.claims {
@@ -175,8 +176,8 @@ impl Monitors {
         self.linear.answer_any(id, outcomes).map_err(|wrong| text(&self.gave_up, wrong))
     }
 
-    /// A COMPARE AND WRITE has found something else. `is_late`: if it repeats another, that is too
-    /// long ago.
+    /// Processes the miscompare of a COMPARE AND WRITE. `is_late`: if it repeats another one, that
+    /// is too long ago.
     pub(super) fn miscompare(&mut self, watch: Watch, is_late: bool) -> Told {
         let any = [linear::Outcome::Miscompare, linear::Outcome::Unknown];
         let possible = if is_late || !self.knows_again { &any[..] } else { &any[..1] };
@@ -194,14 +195,14 @@ impl Monitors {
         let mut claims = watch.claims.into_iter();
         let first = claims.next().ok_or("a conflict with no reservation")?;
         self.settle(first, |unit, id| unit.answer(id, &reservations::Outcome::Conflict))?;
-        // Of another unit that takes no part in the answer nothing was said.
+        // Nothing was said about another unit that does not determine the response.
         for claim in claims {
             self.settle(claim, Reservations::never_again)?;
         }
         self.had_no_effect(watch.blocks)
     }
 
-    /// It was refused before anybody looked at it: BUSY, TASK SET FULL, UNIT ATTENTION.
+    /// Processes that it was refused before it was examined: BUSY, TASK SET FULL, UNIT ATTENTION.
     pub(super) fn refused(&mut self, watch: Watch) -> Told {
         for claim in watch.claims {
             self.settle(claim, Reservations::refused)?;
@@ -209,7 +210,7 @@ impl Monitors {
         self.had_no_effect(watch.blocks)
     }
 
-    /// An action on reservations was refused for what it asks.
+    /// Processes that an action on reservations was refused because of its content.
     pub(super) fn failed(&mut self, watch: Watch) -> Told {
         for claim in watch.claims {
             self.settle(claim, |unit, id| unit.answer(id, &reservations::Outcome::Failed))?;
@@ -222,7 +223,8 @@ impl Monitors {
         refused.map_err(|wrong| text(&self.gave_up, wrong))
     }
 
-    /// The answer will never come: it may take effect until it is [`Monitors::over`].
+    /// Records that the response will never come: it may take effect until it is
+    /// [`Monitors::over`].
     pub(super) fn lost(&mut self, watch: &Watch) {
         watch.blocks.iter().for_each(|id| self.linear.lost(*id));
         watch.claims.iter().for_each(|claim| self.lost_claim(*claim));
@@ -235,20 +237,21 @@ impl Monitors {
         }
     }
 
-    /// The disk has failed.
+    /// Records that the disk has failed.
     pub(super) fn array_failed(&mut self) {
         (self.has_failed, self.had_failed) = (true, true);
     }
 
-    /// Whether an answer may come of that: also in a session of before the last start.
+    /// Returns whether a response may result from that: even in a session from before the last
+    /// start.
     pub(super) fn may_be_broken(&self, is_doomed: bool) -> bool {
         self.has_failed || is_doomed && self.had_failed
     }
 
-    /// It has had its effect, or never will.
+    /// Records that it has had its effect, or never will.
     pub(super) fn over(&mut self, watch: Watch) -> Told {
         if self.has_failed {
-            // What could not be written may be there all the same.
+            // What could not be written may be there nevertheless.
             self.lost(&watch);
             self.doubtful.push(watch);
             return Ok(());
@@ -267,22 +270,22 @@ impl Monitors {
         claims.try_for_each(|claim| self.settle(claim, Reservations::never_again))
     }
 
-    /// A reset or the loss of a session is over.
+    /// Records that a reset or the loss of a session is over.
     pub(super) fn done(&mut self, claim: Claim) -> Told {
         self.settle(claim, |unit, id| unit.answer(id, &reservations::Outcome::Good))
     }
 
-    /// It can't have happened.
+    /// Records that it can't have happened.
     pub(super) fn claim_is_none(&mut self, claim: Claim) -> Told {
         self.settle(claim, Reservations::refused)
     }
 
-    /// The same if nobody knows whether it was done.
+    /// The same if it is unknown whether it was done.
     pub(super) fn claim_is_over(&mut self, claim: Claim) -> Told {
         self.settle(claim, Reservations::never_again)
     }
 
-    /// The array has started anew.
+    /// Records that the array has restarted.
     pub(super) fn array_started(&mut self) -> Told {
         self.starts += 1;
         self.has_failed = false;
@@ -311,14 +314,14 @@ impl Monitors {
             return Ok(());
         }
         match settle(&mut self.units[claim.unit], claim.id) {
-            // What could not be made durable is taken back, though others have felt it.
+            // What could not be made durable is rolled back, although others have observed it.
             Err(wrong) if self.has_failed && !wrong.is_too_many() => Ok(()),
             settled => settled.map_err(|wrong| text(&self.gave_up, wrong)),
         }
     }
 }
 
-/// Something that may be too much to judge.
+/// A result that may be too much to judge.
 trait Verdict: std::fmt::Display {
     fn is_too_many(&self) -> bool;
 }
@@ -340,7 +343,7 @@ fn text(gave_up: &Cell<bool>, wrong: impl Verdict) -> String {
     wrong.to_string()
 }
 
-/// What GOOD says of reservations.
+/// Returns what GOOD says about reservations.
 fn good_outcome(command: &Command, data: &[u8]) -> Result<reservations::Outcome, String> {
     let word = |at: usize| Some(u64::from_be_bytes(*data.get(at..)?.first_chunk()?));
     let list = || {

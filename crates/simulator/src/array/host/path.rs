@@ -1,10 +1,10 @@
-//! A path: one session of a host's initiator port with a target port, again and again, over one
-//! connection or several ([`super::lanes`]).
+//! A path: one session at a time of a host's initiator port with a target port, over one connection
+//! or several ([`super::lanes`]).
 //!
 //! # The loss of a session
-//! A target loses a session at any time, and nobody is told: its host sees the end of the
-//! connection later. Only a command that is answered shows that the session was there still when
-//! it was sent. So a loss is in flight from each command on, and it is none if that was answered.
+//! A target may lose a session at any time, without notice: its host sees the end of the connection
+//! later. Only a command that is answered shows that the session still existed when it was sent. So
+//! a loss is in flight from each command on, and did not happen if that was answered.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -20,15 +20,15 @@ use crate::array::network::{Link, Network, Side};
 use crate::array::reservations::{Nexus, Op};
 use crate::rng::Rng;
 
-/// How long a host waits for an answer before it aborts, and for that before it gives the
-/// connection up.
+/// How long a host waits for a response before it aborts, and for that before it gives up the
+/// connection.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// In which time each command is answered if nothing stalls, and nobody ends what others have
-/// asked: with the least limits of volumes, and all that hosts may have in flight.
+/// The time limit for each command if nothing stalls, and nobody ends what others have requested:
+/// with the lowest limits of volumes, and everything that hosts may have in flight.
 const PROMISED: Duration = Duration::from_secs(600);
 
-/// How many losses of one session may be told apart.
+/// How many losses of one session are distinguished.
 const LOSSES_MAX: u64 = 4;
 
 /// A command in flight.
@@ -61,7 +61,7 @@ pub(super) enum Asked {
     Abort,
     /// An abort of a command that a failed connection may have lost.
     Plug,
-    /// A reset of units, which ends what RESERVE has begun, and of which all are told.
+    /// A reset of units, which ends a RESERVE, and is reported to all nexuses.
     Reset {
         function: Function,
         lun: [u8; 8],
@@ -86,30 +86,30 @@ pub(super) struct Path {
     pub(super) options: Options,
     /// The connections of the session. Without one there is none.
     pub(super) lanes: Vec<Lane>,
-    /// What connections have left that failed while the session goes on.
+    /// What connections have left that failed while the session continues.
     pub(super) orphans: Vec<Orphan>,
-    /// Whether the target may count connections that did not come to be in this session.
+    /// Whether the target may count connections in this session that failed to log in.
     pub(super) may_be_counted: bool,
     /// When it connects again.
     pub(super) connect_at: Duration,
-    /// The array has started anew since: the session is gone, though its last bytes may not be.
+    /// The array has restarted since: the session is lost, although its last bytes may not be.
     pub(super) is_doomed: bool,
     pub(super) flights: BTreeMap<Itt, Flight>,
     pub(super) requests: BTreeMap<Itt, Request>,
     /// What was in flight in sessions that may not have ended.
     pub(super) lost: Vec<Watch>,
     pub(super) lost_claims: Vec<Claim>,
-    /// The units that are reserved now and then.
+    /// The units that are reserved sometimes.
     reserved: Range<usize>,
-    /// The losses that may have come, by their numbers: for each unit that is reserved. Of earlier
-    /// sessions one each.
+    /// Possible losses, by number, with a claim for each unit that is reserved. One for each
+    /// earlier session.
     losses: VecDeque<(u64, Vec<Claim>)>,
     next_loss: u64,
     /// The number of the first loss of this session.
     first_loss: u64,
     /// Connections that were given up and are not closed yet.
     pub(super) old: Vec<Link>,
-    /// COMPARE AND WRITE commands whose answers were lost with their session.
+    /// COMPARE AND WRITE commands whose responses were lost with their session.
     pub(super) unanswered: VecDeque<Command>,
 }
 
@@ -164,7 +164,7 @@ impl Path {
         link
     }
 
-    /// Moves bytes of a connection in both directions. Returns whether it has ended.
+    /// Transfers bytes of a connection in both directions. Returns whether it has ended.
     pub(super) fn carry(
         &mut self,
         cid: u16,
@@ -188,7 +188,7 @@ impl Path {
         }
     }
 
-    /// The session is given up. Its connections are closed, or left for later.
+    /// Gives up the session. Its connections are closed, or left for later.
     pub(super) fn give_up(
         &mut self,
         monitors: &mut Monitors,
@@ -226,10 +226,10 @@ impl Path {
         Ok(())
     }
 
-    /// A command is about to be sent: the session may be lost from here on. Returns the number of
-    /// that loss.
+    /// Begins a possible loss of the session, because a command is about to be sent. Returns its
+    /// number.
     pub(super) fn begin_loss(&mut self, monitors: &mut Monitors) -> u64 {
-        // One that began before is as good, though less is known of it.
+        // One that began before is as good, though less is known about it.
         if self.next_loss - self.first_loss_left() >= LOSSES_MAX {
             return self.next_loss - 1;
         }
@@ -241,8 +241,8 @@ impl Path {
         number
     }
 
-    /// A command of this session was answered: when it was sent the session was not lost, and all
-    /// earlier ones have ended.
+    /// Records that a command of this session was answered: when it was sent the session was not
+    /// lost, and all earlier ones have ended.
     pub(super) fn was_there(&mut self, loss: u64, monitors: &mut Monitors) -> Result<(), String> {
         if self.is_doomed {
             return Ok(());
@@ -255,13 +255,13 @@ impl Path {
         Ok(())
     }
 
-    /// The first loss of this session that may have come, or the next number.
+    /// Returns the first possible loss of this session, or the next number.
     fn first_loss_left(&self) -> u64 {
         let mut numbers = self.losses.iter().map(|(number, _)| *number);
         numbers.find(|number| *number >= self.first_loss).unwrap_or(self.next_loss)
     }
 
-    /// A session is lost for certain: one loss is enough, whenever it came.
+    /// Keeps one loss of a session that is certainly lost: one is enough, whenever it came.
     fn keep_one_loss(&mut self, monitors: &mut Monitors) -> Result<(), String> {
         let first = self.first_loss_left();
         while self.losses.back().is_some_and(|(number, _)| *number > first) {
@@ -276,7 +276,7 @@ impl Path {
         if is_before { self.losses.pop_front() } else { None }
     }
 
-    /// What was in flight in earlier sessions has had its effect, or never will.
+    /// Records that what was in flight in earlier sessions has had its effect, or never will.
     pub(super) fn lost_is_over(&mut self, monitors: &mut Monitors) -> Result<(), String> {
         for watch in std::mem::take(&mut self.lost) {
             monitors.over(watch)?;
@@ -287,7 +287,7 @@ impl Path {
         Ok(())
     }
 
-    /// All sessions whose losses have numbers before `first` have ended for certain.
+    /// Records that all sessions with losses before `first` have certainly ended.
     fn session_is_over(&mut self, first: u64, monitors: &mut Monitors) -> Result<(), String> {
         self.lost_is_over(monitors)?;
         while let Some((_, claims)) = self.pop_loss_before(first) {
@@ -296,7 +296,7 @@ impl Path {
         Ok(())
     }
 
-    /// The array has started anew. What is on the wire may still come.
+    /// Records that the array has restarted. What is on the wire may still arrive.
     pub(super) fn array_started(&mut self, monitors: &mut Monitors) -> Result<(), String> {
         if monitors.linear.is_volatile() {
             self.forget_session();
@@ -306,7 +306,7 @@ impl Path {
         self.session_is_over(u64::MAX, monitors)
     }
 
-    /// The session is gone, and no answer of it comes any more.
+    /// Ends the session, of which no more responses come.
     fn forget_session(&mut self) {
         self.old.extend(std::mem::take(&mut self.lanes).iter().map(|lane| lane.link));
         self.requests.clear();
@@ -323,24 +323,24 @@ impl Path {
         }
     }
 
-    /// When a command has been waited for too long.
+    /// Returns the deadline of a command.
     pub(super) fn deadline_of_command(now: Duration, is_promised: bool) -> Duration {
         now + if is_promised { PROMISED } else { PATIENCE }
     }
 
-    /// When an answer has been waited for too long.
+    /// Returns the deadline of another request.
     pub(super) fn deadline(now: Duration) -> Duration {
         now + PATIENCE
     }
 
-    /// When something has to be done by the clock, while there is a connection.
+    /// Returns the next deadline, while there is a connection.
     pub(super) fn due_at(&self) -> Option<Duration> {
         let flights = self.flights.values().map(|flight| flight.deadline);
         flights.chain(self.requests.values().map(|request| request.deadline)).min()
     }
 
-    /// Commands whose answers were waited for too long are aborted. Returns the connection that is
-    /// to be given up, if one is.
+    /// Aborts commands over their deadline. Returns the connection that is to be given up, if there
+    /// is one.
     ///
     /// # Errors
     /// A command was not answered that had to be.
@@ -357,13 +357,13 @@ impl Path {
         Ok((!self.abort(itt, now)).then_some(cid))
     }
 
-    /// Asks for the end of a command. Returns whether it could.
+    /// Requests the abort of a command. Returns whether that was possible.
     pub(super) fn abort(&mut self, itt: Itt, now: Duration) -> bool {
         let Some(cid) = self.flights.get(&itt).map(|flight| flight.cid) else { return false };
         let Some(lane) = self.lane(cid) else { return false };
         let Ok(request) = lane.initiator.abort(itt) else { return false };
         let deadline = Self::deadline(now);
-        // Whichever answer comes first.
+        // Whichever response comes first.
         if let Some(flight) = self.flights.get_mut(&itt) {
             flight.deadline = deadline + PATIENCE;
             flight.is_promised = false;

@@ -1,4 +1,4 @@
-//! What hosts are to do, and what came of it.
+//! What hosts are to do, and the results.
 
 use initiator::Options;
 
@@ -39,7 +39,7 @@ pub struct Mix {
     /// Of a hundred reads of a volume that is long enough, so many are gathered from several
     /// requests.
     pub gathered_percent: u64,
-    /// Of a hundred COMPARE AND WRITE commands whose answers were lost, so many are sent again.
+    /// Of a hundred COMPARE AND WRITE commands whose responses were lost, so many are repeated.
     pub repeated_percent: u64,
     /// Of 10,000 steps of a path, so many times a command in flight is aborted.
     pub aborts: u64,
@@ -53,11 +53,11 @@ pub struct Mix {
     pub cuts: u64,
     /// … the session is taken over by another connection.
     pub takeovers: u64,
-    /// … another connection of the session is opened, if it may have one more.
+    /// … an additional connection of the session is opened, if allowed.
     pub joins: u64,
     /// … one of several connections is logged out.
     pub partings: u64,
-    /// … a connection is given up while its session goes on.
+    /// … a connection is given up while its session continues.
     pub replacements: u64,
 }
 
@@ -96,7 +96,7 @@ impl Default for Mix {
 /// The hosts of a world.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What all chance comes from.
+    /// The seed of all randomness.
     pub seed: u64,
     /// How many hosts there are.
     pub hosts: usize,
@@ -104,44 +104,44 @@ pub struct Plan {
     pub paths_per_host: usize,
     /// How many target ports there are.
     pub ports: u16,
-    /// Commands in flight on each path, at most.
+    /// The maximum number of commands in flight on each path.
     pub in_flight_max: usize,
     /// The sizes of the volumes in blocks of 4 KiB, from LUN 1 on.
     pub units: Vec<u64>,
-    /// From this one on, counted from 0, they are reserved now and then.
+    /// From this one on, counted from 0, they are reserved sometimes.
     pub reserved_from: usize,
-    /// Blocks that a long read is about, at most.
+    /// The maximum number of blocks of a long read.
     pub long_blocks: u64,
     /// Whether writes are durable when they are answered.
     pub is_durable: bool,
-    /// Whether each command has to be answered in some time: nothing stalls, and nobody ends what
-    /// others have asked.
+    /// Whether each command must be answered within a time limit: nothing stalls, and nobody ends
+    /// what others have requested.
     pub is_prompt: bool,
-    /// Connections of a session, at most, as hosts offer it.
+    /// The maximum number of connections of a session that hosts offer.
     pub connections: u16,
-    /// Commands that the target takes at a time on each session.
+    /// The number of commands that the target accepts at a time in each session.
     pub window: u32,
     /// What hosts do.
     pub mix: Mix,
 }
 
 impl Plan {
-    /// The iSCSI names of the hosts.
+    /// Returns the iSCSI names of the hosts.
     pub fn names(&self) -> Vec<String> {
         (0..self.hosts).map(|host| format!("iqn.2026-01.example:host-{host}")).collect()
     }
 }
 
-/// What came of a command, for who counts.
+/// The results of commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Commands that were answered GOOD.
     pub good: u64,
     /// RESERVATION CONFLICT.
     pub conflicts: u64,
-    /// COMPARE AND WRITE that found something else.
+    /// COMPARE AND WRITE commands that found something else.
     pub miscompares: u64,
-    /// Refused for the moment.
+    /// Commands that were refused temporarily.
     pub refused: u64,
     /// CHECK CONDITION of other kinds.
     pub failed: u64,
@@ -151,23 +151,23 @@ pub struct Counts {
     pub logins: u64,
     /// Logouts that were answered.
     pub logouts: u64,
-    /// COMPARE AND WRITE commands that were sent again, and answered GOOD.
+    /// COMPARE AND WRITE commands that were repeated, and answered GOOD.
     pub repeated: u64,
-    /// Commands and resets that were refused as nothing of the kind is there.
+    /// Commands and resets that were refused as unsupported.
     pub unsupported: u64,
-    /// Commands that failed with the disk.
+    /// Commands that failed because of the disk.
     pub broken: u64,
-    /// Commands that were answered over further connections of their session.
+    /// Commands that were answered over additional connections of their session.
     pub further: u64,
-    /// Further connections that were let in.
+    /// Additional connections that were accepted.
     pub joins: u64,
-    /// Further connections that were not.
+    /// Additional connections that were not.
     pub not_joined: u64,
-    /// Of those that were let in, those that took the place of one that failed.
+    /// Accepted connections that replaced a failed one.
     pub replaced: u64,
-    /// Connections that were logged out over themselves while their session went on.
+    /// Connections that were logged out over themselves while their session continued.
     pub partings: u64,
-    /// Connections that had failed, and were logged out over another one.
+    /// Failed connections that were logged out over another one.
     pub partings_of_others: u64,
     /// Commands that a failed connection may have lost, and that were sent again with their number.
     pub retried: u64,
@@ -175,7 +175,7 @@ pub struct Counts {
     pub plugged: u64,
 }
 
-/// What a path offers at login.
+/// Returns random options that a path offers at login.
 pub(super) fn any_options(name: &str, number: u8, plan: &Plan, rng: &mut Rng) -> Options {
     let max_burst_bytes = rng.between(512, 300_000) as u32;
     Options {

@@ -1,4 +1,4 @@
-//! What comes in some worlds only, in any combination, and whatever else their seeds say.
+//! Features that only some worlds have, in any combination, independent of the rest of their seeds.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::{POOL_BYTES, SEGMENT_BYTES};
 use crate::disk::Faults;
 use crate::rng::{Rng, mix};
 
-/// Sets the seeds of extras apart from those of worlds.
+/// Separates the seeds of extras from those of worlds.
 const EXTRAS: u64 = 0x6578_7472_6173;
 
 type Plan = (World, host::Plan);
 /// Adds something to a world.
 type Add = fn(&mut Plan, &mut Rng);
 
-/// What a world may have, and in how many of a hundred it comes.
+/// What a world may have, and the percentage of worlds that have it.
 const ALL: [(u64, Add); 11] = [
     (20, late_durability),
     (40, repeated_locks),
@@ -46,7 +46,7 @@ pub(super) fn add(seed: u64, plan: &mut Plan) {
     }
 }
 
-/// Writes are answered before they are durable, SYNCHRONIZE CACHE and FUA make them so.
+/// Writes are acknowledged before they are durable; SYNCHRONIZE CACHE and FUA make them durable.
 fn late_durability((world, hosts): &mut Plan, rng: &mut Rng) {
     world.setup.options.durability = Durability::Flush;
     hosts.is_durable = false;
@@ -54,15 +54,15 @@ fn late_durability((world, hosts): &mut Plan, rng: &mut Rng) {
     hosts.mix.forced_percent = rng.below(30);
 }
 
-/// The pool changes hands, and connections go on. The monitors take no reservation for one that
-/// outlives its session, as those do whose session does not go on (RFC 0008).
+/// The pool changes hands, and connections continue. The monitors allow no reservation that
+/// outlives its session, as those of a session that does not continue do (RFC 0008).
 fn planned_switches((world, hosts): &mut Plan, rng: &mut Rng) {
     world.events.switches = rng.between(1, 20);
     hosts.reserved_from = hosts.units.len();
 }
 
-/// Many COMPARE AND WRITE commands, whose answers are lost and which are sent again; in half of the
-/// worlds nothing is copied, so that each that was done has to be known again.
+/// Many COMPARE AND WRITE commands, whose responses are lost and which are repeated; in half of the
+/// worlds nothing is copied, so that each one that was done must be recognized.
 fn repeated_locks((world, hosts): &mut Plan, rng: &mut Rng) {
     let mix = &mut hosts.mix;
     mix.repeated_percent = rng.between(50, 100);
@@ -74,7 +74,7 @@ fn repeated_locks((world, hosts): &mut Plan, rng: &mut Rng) {
     world.events.kills += rng.below(10);
 }
 
-/// Volumes that are limited, to ever other numbers.
+/// Volumes with changing limits.
 fn limited_volumes(plan: &mut Plan, rng: &mut Rng) {
     if rng.chance(40) {
         prompt_answers(plan, rng);
@@ -85,7 +85,7 @@ fn limited_volumes(plan: &mut Plan, rng: &mut Rng) {
     world.events.limits = rng.below(10);
 }
 
-/// Long reads, and no more memory than for a few of them.
+/// Long reads, and memory for only a few of them.
 fn little_memory(plan: &mut Plan, rng: &mut Rng) {
     if rng.chance(50) {
         prompt_answers(plan, rng);
@@ -103,7 +103,7 @@ fn little_memory(plan: &mut Plan, rng: &mut Rng) {
     limits.data_timeout = Duration::from_millis(rng.between(50, 30_000));
 }
 
-/// A volume that is long enough for reads of several requests.
+/// A volume long enough for reads of several requests.
 fn gathered_reads(plan: &mut Plan, rng: &mut Rng) {
     plan.1.units = vec![rng.between(1030, 1200), rng.between(2, 20)];
     plan.1.reserved_from = plan.1.reserved_from.min(2);
@@ -118,7 +118,8 @@ fn gathered_reads(plan: &mut Plan, rng: &mut Rng) {
     world.setup.limits.data_out_bytes_per_command = 32 << 20;
 }
 
-/// A disk that hinders writes for a while, loses what flushes should have kept, and has bad places.
+/// A disk that hinders writes temporarily, loses what flushes should have kept, and has bad
+/// locations.
 fn troubled_disk((world, _): &mut Plan, rng: &mut Rng) {
     let no_fua = rng.chance(40);
     let faults = Faults { no_fua, ..Faults::that_pass(rng.chance(60)) };
@@ -126,7 +127,7 @@ fn troubled_disk((world, _): &mut Plan, rng: &mut Rng) {
     world.events.bad_places = rng.below(30);
 }
 
-/// The power fails at any I/O, in a start as well; or writes fail, and the array goes on for a
+/// The power fails at any I/O, even during a start; or writes fail, and the array continues for a
 /// while.
 fn struck_array((world, _): &mut Plan, rng: &mut Rng) {
     world.events.failures = rng.between(1, 12);
@@ -139,12 +140,12 @@ fn patterns((_, hosts): &mut Plan, rng: &mut Rng) {
     hosts.mix.patterns = rng.between(2, 20);
 }
 
-/// Each command has to be answered in some time.
+/// Each command must be answered within a time limit.
 fn prompt_answers((_, hosts): &mut Plan, _: &mut Rng) {
     hosts.is_prompt = true;
 }
 
-/// Sessions of several connections, which come and go while the sessions go on.
+/// Sessions of several connections, which are added and removed while the sessions continue.
 fn several_connections((world, hosts): &mut Plan, rng: &mut Rng) {
     hosts.connections = rng.between(2, 4) as u16;
     world.setup.limits.connections_per_session = rng.between(2, 4) as u16;
@@ -154,7 +155,7 @@ fn several_connections((world, hosts): &mut Plan, rng: &mut Rng) {
     mix.replacements = rng.below(60);
 }
 
-/// Nothing stalls, and nobody ends what others have asked.
+/// Nothing stalls, and nobody ends what others have requested.
 fn hold_nothing_up((world, hosts): &mut Plan) {
     hosts.mix.resets = 0;
     hosts.reserved_from = hosts.units.len();

@@ -1,5 +1,5 @@
-//! What each operation does to reservations, and whom they bar (SPC-4, 5.13 and 6.16; SPC-2, 5.5.1
-//! and 7.21). Written from the standards, and not taken from the array's own crate.
+//! The effect of each operation on reservations, and which commands they exclude (SPC-4, 5.13 and
+//! 6.16; SPC-2, 5.5.1 and 7.21). Derived from the standards, not from the array's own crate.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All types.
     pub const ALL: [Self; 6] = [
         Self::WriteExclusive,
         Self::ExclusiveAccess,
@@ -53,68 +53,68 @@ impl Kind {
 pub enum Action {
     /// REGISTER, and REGISTER AND IGNORE EXISTING KEY if `ignores_key`.
     Register {
-        /// The key that is registered; 0 for none.
+        /// The registered key; 0 for none.
         key: u64,
-        /// The key to be registered; 0 ends the registration.
+        /// The new key; 0 ends the registration.
         new_key: u64,
-        /// Whether `key` means nothing.
+        /// Whether `key` is ignored.
         ignores_key: bool,
         /// APTPL.
         is_kept: bool,
     },
     /// RESERVE.
     Reserve {
-        /// The key that is registered.
+        /// The registered key.
         key: u64,
         /// The type.
         kind: Kind,
     },
     /// RELEASE.
     Release {
-        /// The key that is registered.
+        /// The registered key.
         key: u64,
         /// The type.
         kind: Kind,
     },
     /// CLEAR.
     Clear {
-        /// The key that is registered.
+        /// The registered key.
         key: u64,
     },
     /// PREEMPT, and PREEMPT AND ABORT.
     Preempt {
-        /// The key that is registered.
+        /// The registered key.
         key: u64,
-        /// The key of those who are preempted.
+        /// The key of the nexuses to preempt.
         victim: u64,
         /// The type of the reservation that is taken over.
         kind: Kind,
     },
     /// REGISTER AND MOVE.
     Move {
-        /// The key that is registered.
+        /// The registered key.
         key: u64,
-        /// The key that the other nexus gets.
+        /// The key for the other nexus.
         new_key: u64,
         /// The other nexus.
         to: Nexus,
-        /// Whether the sender is registered no more (UNREG).
+        /// Whether the sender's registration ends (UNREG).
         unregisters: bool,
         /// APTPL.
         is_kept: bool,
     },
 }
 
-/// How the reservations of a logical unit stand.
+/// The state of the reservations of a logical unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct State {
-    /// Who is registered, with which key.
+    /// The registered nexuses with their keys.
     pub keys: BTreeMap<Nexus, u64>,
-    /// The persistent reservation and who holds it, which means nothing if all registrants do.
+    /// The persistent reservation and its holder, which is meaningless if all registrants hold it.
     pub held: Option<(Kind, Nexus)>,
-    /// Whether both are kept through a loss of power.
+    /// Whether both are kept through a power loss.
     pub is_kept: bool,
-    /// Who holds the unit by RESERVE.
+    /// The nexus that holds the unit by RESERVE.
     pub exclusive: Option<Nexus>,
 }
 
@@ -133,7 +133,8 @@ impl State {
         })
     }
 
-    /// Whether the persistent reservation does not bar a nexus; `false` if there is none.
+    /// Returns whether the persistent reservation does not exclude a nexus; `false` if there is
+    /// none.
     fn is_admitted(&self, nexus: Nexus) -> bool {
         let as_registrant = self.held.is_some_and(|(kind, _)| kind.admits_registrants())
             && self.keys.contains_key(&nexus);
@@ -153,8 +154,8 @@ impl State {
         minds && !self.is_admitted(nexus)
     }
 
-    /// Takes registrations away. A reservation ends with its holder's, or with the last one if all
-    /// hold it (SPC-4, 5.13.11.2.3).
+    /// Removes registrations. A reservation ends with its holder's registration, or with the last
+    /// one if all hold it (SPC-4, 5.13.11.2.3).
     fn unregister(&mut self, goes: impl Fn(Nexus, u64) -> bool) {
         self.keys.retain(|nexus, key| !goes(*nexus, *key));
         let is_over = self.held.is_some_and(|(kind, holder)| match kind.is_held_by_all() {
@@ -183,7 +184,7 @@ impl Model for Unit {
                 true => Outcome::Conflict,
                 false => Outcome::Good,
             },
-            // PERSISTENT RESERVE IN and OUT conflict with RESERVE, whoever sends them.
+            // PERSISTENT RESERVE IN and OUT conflict with RESERVE, even of the same sender.
             Op::ReadKeys | Op::ReadReservation | Op::Out(..) if state.exclusive.is_some() => {
                 Outcome::Conflict
             }
@@ -224,8 +225,8 @@ pub(super) fn observes(op: &Op) -> bool {
     matches!(op, Op::Command(..) | Op::ReadKeys | Op::ReadReservation)
 }
 
-/// RESERVE (SPC-2, 7.21): it conflicts while anybody is registered (SPC-2, 5.5.1), but for those
-/// whom the persistent reservation admits, for whom it does nothing (SPC-4, 5.13.3).
+/// RESERVE (SPC-2, 7.21): it conflicts while any nexus is registered (SPC-2, 5.5.1), except for
+/// nexuses that the persistent reservation admits, for which it does nothing (SPC-4, 5.13.3).
 fn reserve(state: &mut State, nexus: Nexus) -> Outcome {
     if state.exclusive.is_some_and(|holder| holder != nexus) {
         return Outcome::Conflict;
@@ -240,8 +241,8 @@ fn reserve(state: &mut State, nexus: Nexus) -> Outcome {
     Outcome::Good
 }
 
-/// RELEASE (SPC-2, 7.17): it does nothing for others than the holder, and conflicts as RESERVE does
-/// with registrations.
+/// RELEASE (SPC-2, 7.17): it does nothing for others than the holder, and conflicts with
+/// registrations like RESERVE.
 fn release(state: &mut State, nexus: Nexus) -> Outcome {
     if state.exclusive.is_none() && !state.keys.is_empty() && !state.is_admitted(nexus) {
         return Outcome::Conflict;
@@ -326,7 +327,8 @@ fn preempt(state: &State, nexus: Nexus, victim: u64, kind: Kind) -> Vec<(State, 
         false => state.keys.get(&holder) == Some(&victim),
     });
     if takes_over {
-        // The sender stays registered, and everybody named goes: all, if all hold it.
+        // The sender stays registered, and all nexuses with this key are removed: all, if all hold
+        // it.
         next.keys.retain(|other, key| *other == nexus || victim != 0 && *key != victim);
         next.held = Some((kind, nexus));
         return vec![(next, Outcome::Good)];

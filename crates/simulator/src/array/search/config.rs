@@ -1,21 +1,21 @@
-//! Explanations of answers, and which of them are worth keeping.
+//! Explanations of responses, and which of them are worth keeping.
 
 use std::collections::BTreeMap;
 
 use super::Model;
 
-/// The place of an operation among those in flight.
+/// The index of an operation among those in flight.
 pub(super) type Slot = u8;
 
-/// One explanation of the answers so far.
+/// One explanation of the responses so far.
 #[derive(Clone, Debug)]
 pub(super) struct Config<M: Model> {
     pub(super) state: M::State,
     /// A bit for each operation in flight that has changed the state.
     pub(super) taken: u128,
-    /// A bit for each of the others that could have had its effect in passing.
+    /// A bit for each of the others that could have had its effect at some time.
     pub(super) free: u128,
-    /// What the others could have had in passing as outcomes without effect. In ascending order.
+    /// The outcomes without effect that the others could have had at some time. In ascending order.
     pub(super) seen: Vec<(Slot, M::Outcome)>,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Config<M: Model> {
 pub(super) struct InFlight<M: Model> {
     pub(super) op: M::Op,
     pub(super) slot: Slot,
-    /// Its answer will never come.
+    /// Its response will never come.
     pub(super) lost: bool,
 }
 
@@ -51,7 +51,7 @@ impl<M: Model> Config<M> {
         }
     }
 
-    /// An operation could have its effect here if that changes nothing.
+    /// Records that an operation could have its effect here if that changes nothing.
     pub(super) fn look(&mut self, in_flight: &InFlight<M>) {
         for (state, outcome) in M::apply(&self.state, &in_flight.op) {
             if state != self.state {
@@ -64,8 +64,8 @@ impl<M: Model> Config<M> {
         }
     }
 
-    /// Of two with the same state. What could have had its effect in passing need not have had it
-    /// for good, and what was lost need not have had it at all.
+    /// Compares two with the same state. What could have had its effect at some time need not have
+    /// had it permanently, and what was lost need not have had it at all.
     pub(super) fn allows_as_much_as(&self, other: &Self, lost: u128) -> bool {
         if self.taken & !other.taken != 0 {
             return false;
@@ -77,12 +77,12 @@ impl<M: Model> Config<M> {
     }
 }
 
-/// Configurations of which none allows all that another allows, by their states.
+/// Configurations of which none allows everything that another allows, by their states.
 #[derive(Debug)]
 pub(super) struct Front<M: Model> {
     pub(super) map: BTreeMap<Option<M::State>, Vec<Config<M>>>,
     pub(super) len: usize,
-    /// Whether configurations are compared whatever their states.
+    /// Whether configurations are compared regardless of their states.
     pub(super) ignores_state: bool,
 }
 

@@ -1,45 +1,45 @@
-//! What happens in a world, beside what hosts do.
+//! Events in a world, apart from what hosts do.
 
 use block::VolumeLimits;
 
 use crate::disk::Faults;
 use crate::rng::Rng;
 
-/// What happens in a world, beside what hosts do.
+/// The frequency of events in a world, apart from what hosts do.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
-    /// Of 10,000 steps, so many times the power fails.
+    /// In 10,000 steps, so many times the power fails.
     pub crashes: u64,
     /// … the process is killed.
     pub kills: u64,
-    /// … something is done that nobody asked for: a checkpoint, reclaim, a step of a pass.
+    /// … something unrequested is done: a checkpoint, reclaim, a step of a pass.
     pub chores: u64,
     /// … a connection is cut, or stalls.
     pub cuts: u64,
     /// … requests of a front end to the disk stall.
     pub stalls: u64,
-    /// … places of the disk go bad, and others are good again.
+    /// … locations of the disk go bad, and others become good again.
     pub bad_places: u64,
-    /// … the power fails at one of the next I/Os, or one of them fails, whoever does it.
+    /// … the power fails at one of the next I/Os, or one of them fails.
     pub failures: u64,
     /// … a volume gets other limits.
     pub limits: u64,
-    /// … the array leaves the pool to another one, as planned.
+    /// … the array leaves the pool to another one, in a planned switch.
     pub switches: u64,
 }
 
 /// What goes wrong with the disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trouble {
-    /// What it does wrong all the time.
+    /// Its permanent faults.
     pub faults: Faults,
-    /// Of a hundred starts of the array, so many are ended by another loss of power.
+    /// Of a hundred starts of the array, so many are ended by another power loss.
     pub starts_struck_percent: u64,
-    /// When a write has failed for good, the array goes on for so many steps at most.
+    /// When a write has failed permanently, the array continues for at most so many steps.
     pub broken_steps: u64,
 }
 
-/// Limits of a volume, or none.
+/// Returns limits of a volume, or none.
 pub(super) fn any_limits(rng: &mut Rng) -> VolumeLimits {
     let iops = rng.chance(60).then(|| 100 << rng.below(9));
     let bandwidth_bytes_per_s = rng.chance(40).then(|| 1 << rng.between(20, 25));

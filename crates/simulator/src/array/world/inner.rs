@@ -1,4 +1,4 @@
-//! What goes on in a world while a chore waits, and all the time.
+//! What happens in a world while a chore waits, and at any other time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use super::Hosts;
 use crate::disk::SimDisk;
 use crate::rng::Rng;
 
-/// How far time goes on with a step, in nanoseconds, at most.
+/// The maximum time that passes with a step, in nanoseconds.
 const STEP_NS_MAX: u64 = 20_000;
 
-/// All but chores: what goes on while one waits.
+/// Everything except chores: what continues while one waits.
 pub(super) struct Inner {
     pub(super) disk: Arc<SimDisk>,
     pub(super) clock: Arc<SimClock>,
@@ -25,12 +25,12 @@ pub(super) struct Inner {
     /// Whether hosts begin something new.
     pub(super) begins: bool,
     pub(super) failure: Option<String>,
-    /// The steps that the array goes on with a disk that has failed.
+    /// For how many steps the array continues on a disk that has failed.
     pub(super) broken_steps_left: Option<u64>,
 }
 
 impl Inner {
-    /// One step of a front end, of the disk, or of a host; time passes.
+    /// Does one step of a front end, of the disk, or of a host; time passes.
     pub(super) fn go_on(&mut self) -> Result<(), String> {
         let Self { clock, network, array, hosts, rng, .. } = self;
         let now = clock.time();
@@ -56,7 +56,7 @@ impl Inner {
         Ok(())
     }
 
-    /// A little; if nobody has anything to do, to what happens next.
+    /// Advances the time a little or, if nobody has anything to do, to the next event.
     fn let_time_pass(&mut self, is_quiet: bool) {
         let now = self.clock.time();
         let mut next = now + Duration::from_nanos(self.rng.below(STEP_NS_MAX));
@@ -69,8 +69,8 @@ impl Inner {
         self.clock.advance_to(next);
     }
 
-    /// The disk has failed while a chore waits for what others have under way: that ends, with
-    /// errors, of which nobody hears any more.
+    /// Ends, with errors that nobody receives any more, what others have in flight when the disk
+    /// has failed while a chore waits for it.
     pub(super) fn run_down(&mut self) {
         let now = self.clock.time();
         let links: Vec<Link> = self.network.links().collect();
@@ -83,7 +83,8 @@ impl Inner {
         }
     }
 
-    /// Whether the array still runs on a disk that has failed: hosts may see it for a while.
+    /// Returns whether the array still runs on a disk that has failed: hosts may see it for a
+    /// while.
     pub(super) fn goes_on_broken(&mut self, steps_max: u64) -> bool {
         if self.disk.is_dead() || steps_max == 0 {
             return false;
@@ -99,7 +100,7 @@ impl Inner {
         left > 0
     }
 
-    /// What a front end has asked of the disk takes long.
+    /// Makes the disk requests of a front end take long.
     pub(super) fn stall_disk(&mut self) {
         let index = self.rng.below(self.stalled.len() as u64) as usize;
         let most_us = 10_u64.pow(self.rng.between(2, 6) as u32);
@@ -107,7 +108,7 @@ impl Inner {
         self.stalled[index] = self.clock.time() + stall;
     }
 
-    /// A connection is cut, or stalls.
+    /// Cuts a connection, or stalls it.
     pub(super) fn cut(&mut self) {
         let links: Vec<Link> = self.network.links().collect();
         if links.is_empty() {

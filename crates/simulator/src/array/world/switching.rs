@@ -1,4 +1,4 @@
-//! Planned switches: the array comes to its end while hosts go on, and the next one goes on with
+//! Planned switches: the array shuts down while hosts continue, and the next one continues with
 //! what it has left.
 
 use store::Durability;
@@ -7,7 +7,7 @@ use super::super::controller::Controller;
 use super::super::network::{Cut, Link, Side};
 use super::{Inner, Parts, Run};
 
-/// Steps that an array may take to come to its end.
+/// The maximum number of steps for an array to shut down.
 const STEPS_MAX: u32 = 200_000;
 
 impl Run<'_> {
@@ -21,7 +21,7 @@ impl Run<'_> {
             if inner.disk.has_failed() {
                 return Ok(()); // It ends by that.
             }
-            // What a command waits for may be a chore.
+            // A command may be waiting for a chore.
             self.usual()?;
             steps += 1;
             if steps > STEPS_MAX {
@@ -55,7 +55,7 @@ impl Run<'_> {
                 Ok(())
             }
             Err(_) if has_failed => self.start_anew(parts, true),
-            // Without its last checkpoint, for which there was no place: as if it was killed.
+            // Without its last checkpoint, for which there was no location: as if it was killed.
             Err(_) if !has_left => self.start_anew(parts, false),
             Err(error) => Err(format!("a switch: {error}")),
         }

@@ -1,9 +1,9 @@
-//! What overwriting costs a pool that has been full for long: bytes written to the device for each
-//! byte of the hosts', by what they are for. These follow from the histories alone, not from the
-//! machine; the rates are the processor's, as the device takes no time.
+//! The cost of overwriting a pool that has been full for long: bytes written to the device per byte
+//! of the hosts, by purpose. These depend only on the histories, not on the machine; the rates are
+//! the processor's, because the device takes no time.
 //!
-//! Blocks are overwritten at random. A pass is a quarter of the pool's data. The first ones find
-//! segments that were never used; what is said of the last is what a user has after a month.
+//! Blocks are overwritten randomly. A pass is a quarter of the pool's data. The first passes find
+//! segments that were never used; the last shows what a user has after a month.
 
 use block::BLOCK_BYTES;
 use store::{Next, WrittenBytes};
@@ -11,10 +11,10 @@ use store::{Next, WrittenBytes};
 use crate::pool::{self, Pool, mib};
 use crate::{Measured, Options};
 
-/// What metadata takes is in memory, as on a machine that was chosen for the pool.
+/// All metadata is in memory, as on a machine that was chosen for the pool.
 const MEMORY_BYTES: u64 = 4 << 30;
-/// Turns of maintenance after a batch of hosts' writes, at most: it is a thread of its own, but no
-/// faster one.
+/// The maximum number of turns of maintenance after a batch of hosts' writes: it is a thread of its
+/// own, but not a faster one.
 const TURNS_MAX: usize = 4;
 
 /// Prints a line for each pass over a pool that is so full, of one size.

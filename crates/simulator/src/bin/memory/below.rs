@@ -1,4 +1,4 @@
-//! What is below the synthetic disk: a sparse file, for metadata and records' headers.
+//! The disk below the synthetic one: a sparse file, for metadata and records' headers.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 use block::{BLOCK_BYTES, Frame, FrameMut};
 use sys::Disk;
 
-/// A sparse file that vanishes with the process.
+/// A sparse file that is removed with the process.
 pub struct SparseFile(File, u64);
 
 impl SparseFile {

@@ -1,10 +1,10 @@
-//! Reads of a pool whose metadata is not in memory, from a device that takes its time: how many
-//! requests in flight it keeps busy, and what they do to reads that need no device.
+//! Reads of a pool whose metadata is not in memory, from a slow device: how many requests in flight
+//! keep it busy, and their effect on reads that need no device.
 //!
-//! One thread drives the store as a front end does: it performs what reads the store asks for, all
-//! of a request at once, each after the latency, and waits for nothing else. Beside that a block
-//! that is in memory is read every half of a millisecond. Reads that the store does by itself take
-//! as long, and hold up everything.
+//! One thread drives the store as a front end does: it performs the reads that the store requests,
+//! all of a request at once, each after the latency, and waits for nothing else. In addition a
+//! block that is in memory is read every half a millisecond. Reads by the store itself take as
+//! long, and block everything.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use sys::Disk;
 use crate::pool::{self, Pool};
 use crate::{Measured, Options};
 
-/// Requests that are in flight together, against one at a time.
+/// The number of requests in flight, compared with one at a time.
 const DEPTH: usize = 64;
 /// How often a block that is in memory is read.
 const HOT_EVERY_S: f64 = 0.0005;
@@ -36,7 +36,7 @@ struct Cold {
     due_s: f64,
 }
 
-/// What was measured in one run.
+/// The measurements of one run.
 struct Run {
     cold_per_s: f64,
     hot_p99_us: f64,
@@ -82,7 +82,7 @@ impl Front<'_> {
         Ok(())
     }
 
-    /// Goes on with what the device has read by now.
+    /// Continues with what the device has read by now.
     fn go_on(&mut self) -> Measured<()> {
         while let Some(at) = self.cold.iter().position(|cold| cold.due_s <= self.pool.seconds()) {
             let Cold { mut operation, .. } = self.cold.swap_remove(at);
@@ -97,7 +97,7 @@ impl Front<'_> {
         Ok(())
     }
 
-    /// Reads the block that is in memory, which was to be read at a time.
+    /// Reads the block that is in memory, at its planned time.
     fn read_hot(&mut self, planned_s: f64) -> Measured<()> {
         let range = block::SectorRange::new(0, 8);
         let request = VolumeRequest::Read { volume: self.pool.volume, range };

@@ -1,9 +1,9 @@
-//! Which duplicates are found, against the budget.
+//! Which duplicates are found, against the size of memory.
 //!
-//! Stretches of what is stored are written once more, to another volume, in writes of 32 KiB: as
-//! files that are copied, or that another image holds as well, come in another order, but each in
-//! the order in which it came first. Where a stretch begins is random. What is found is told by
-//! what the pool stores less than was written.
+//! Stretches of what is stored are written once more, to another volume, in writes of 32 KiB: like
+//! copied files, or files that another image has as well, which come in another order, but each in
+//! its original order. Where a stretch begins is random. What is found is the difference between
+//! what was written and what the pool stores.
 
 use block::{BLOCK_BYTES, DataOut, VolumeId};
 use format::Handling;
@@ -14,14 +14,14 @@ use crate::files::Content;
 use crate::pool::{Pool, budget_bytes, mib};
 use crate::{Measured, Options};
 
-/// Blocks of a stretch, and how many stretches are written.
+/// Blocks of a stretch, and the number of stretches.
 const STRETCHES: [(u64, u64); 5] = [(1, 8192), (16, 1024), (64, 512), (256, 256), (4096, 32)];
 /// Blocks of a write: 32 KiB.
 const WRITE_BLOCKS: u64 = 8;
-/// The size of the volume that duplicates are written to: 64 GiB.
+/// The size of the volume to which duplicates are written: 64 GiB.
 const COPY_BLOCKS: u64 = 16 << 20;
 
-/// Prints a line for each budget.
+/// Prints a line for each memory size.
 pub fn table(mut pool: Pool, options: &Options) -> Measured<Pool> {
     let content = Content::examine(&options.files)?;
     if let Some(content) = &content {
@@ -58,7 +58,7 @@ pub fn table(mut pool: Pool, options: &Options) -> Measured<Pool> {
     Ok(pool)
 }
 
-/// The share of the blocks that is found when stretches are written once more.
+/// Returns the fraction of the blocks that is found when stretches are written once more.
 fn stretches_found(pool: &mut Pool, blocks: u64, count: u64) -> Measured<f64> {
     let starts: Vec<u64> =
         (0..count).map(|_| 1 + pool.rng.below(pool.chunks.saturating_sub(blocks).max(1))).collect();
@@ -73,14 +73,15 @@ fn stretches_found(pool: &mut Pool, blocks: u64, count: u64) -> Measured<f64> {
     Ok(1.0 - stored as f64 / written as f64)
 }
 
-/// The share of the files' duplicates that is found when they are written one after the other.
+/// Returns the fraction of the files' duplicates that is found when they are written one after the
+/// other.
 fn files_found(pool: &Pool, content: &Content, salt: u32) -> Measured<f64> {
     let stored = stored_by(pool, content.pieces(WRITE_BLOCKS * BLOCK_BYTES, salt))?;
     Ok((content.data_blocks - stored) as f64 / content.duplicate_blocks() as f64)
 }
 
-/// How many blocks the pool stores for what is written, one behind the other, to a volume that is
-/// there meanwhile.
+/// Returns how many blocks the pool stores for what is written, sequentially, to a temporary
+/// volume.
 fn stored_by(pool: &Pool, writes: impl Iterator<Item = Measured<DataOut>>) -> Measured<u64> {
     let volume = pool.store.allocate_volume_id();
     pool.create_volume(volume, COPY_BLOCKS)?;

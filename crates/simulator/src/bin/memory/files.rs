@@ -1,4 +1,4 @@
-//! Real data, whose duplicates are to be found beside all that the pool holds.
+//! Real data, whose duplicates are to be found among everything in the pool.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,16 +11,16 @@ use format::Keys;
 
 use crate::Measured;
 
-/// Files, and what there is to be found in them.
+/// Files, and the duplicates in them.
 pub struct Content {
     files: Vec<PathBuf>,
-    /// Blocks that are neither zeros nor a pattern: those cost nothing.
+    /// Blocks that are neither zeros nor a pattern, which cost nothing.
     pub data_blocks: u64,
-    /// How many of them differ from each other.
+    /// The number of different blocks among them.
     distinct_blocks: u64,
 }
 
-/// Whether a block is the same 32 bits all over.
+/// Returns whether a block consists of the same 32 bits.
 fn is_uniform(block: &[u8]) -> bool {
     block[4..] == block[..block.len() - 4]
 }
@@ -46,13 +46,14 @@ impl Content {
         Ok(Some(Self { files: files.to_vec(), data_blocks, distinct_blocks }))
     }
 
-    /// Blocks that an earlier one equals.
+    /// Returns the number of blocks that equal an earlier one.
     pub fn duplicate_blocks(&self) -> u64 {
         self.data_blocks - self.distinct_blocks
     }
 
-    /// As writes. Each salt makes other blocks of them, with the same duplicates among themselves,
-    /// and as easily compressed: so what was written before with another one is no duplicate.
+    /// Returns the data as writes. Each salt makes other blocks of it, with the same duplicates
+    /// among themselves, and as compressible: what was written before with another salt is not a
+    /// duplicate.
     pub fn pieces(&self, piece_bytes: u64, salt: u32) -> impl Iterator<Item = Measured<DataOut>> {
         bytes(&self.files, piece_bytes).map(move |piece| {
             let mut piece = piece?;
@@ -66,7 +67,7 @@ impl Content {
     }
 }
 
-/// The files one after the other, in pieces of at most so many bytes.
+/// Returns the files one after the other, in pieces of at most so many bytes.
 fn bytes(files: &[PathBuf], piece_bytes: u64) -> impl Iterator<Item = Measured<Vec<u8>>> {
     files.iter().flat_map(move |path| {
         #[expect(clippy::disallowed_methods, reason = "a program, and nothing that it simulates")]

@@ -1,4 +1,5 @@
-//! What the size of the store's memory costs, over pools of distinct chunks that no disk holds.
+//! The effect of the size of the store's memory, with pools of distinct chunks that no disk could
+//! hold.
 //!
 //! ```text
 //! memory curve   [--chunks N,...] [--per-tib GIB,...] [--seconds S] [--files FILE,...] [--dir DIR]
@@ -7,16 +8,16 @@
 //! memory aged    [--chunks N,...] [--full PERCENT,...] [--passes N] [--dir DIR]
 //! ```
 //!
-//! `curve` fills a pool with N distinct chunks, and opens it again with each budget (in GiB for a
-//! TiB stored): which duplicates are found ([`duplicates`]), and how fast it is ([`rates`]).
+//! `curve` fills a pool with N distinct chunks, and opens it again with each memory size (in GiB
+//! per TiB stored): which duplicates are found ([`duplicates`]), and how fast it is ([`rates`]).
 //! `opening` fills a pool for each N, and opens it as a shutdown and as a crash would leave it
-//! ([`opening`]). What that reads must follow from the log, not from N: it fails if it does not.
-//! `cold` reads a pool whose metadata is on a slow device ([`cold`]). `aged` overwrites a pool that
-//! is so full, again and again ([`aged`]).
+//! ([`opening`]). What that reads must depend on the log, not on N: otherwise it fails. `cold`
+//! reads a pool whose metadata is on a slow device ([`cold`]). `aged` overwrites a pool that is so
+//! full, again and again ([`aged`]).
 //!
 //! The device generates data from seeds in memory, and keeps metadata in a sparse file in DIR,
-//! through the page cache: so the times are the processor's, and what a real device would add is
-//! the number of reads times its latency.
+//! through the page cache: so the times are the processor's, and a real device would add the number
+//! of reads times its latency.
 
 mod aged;
 mod below;
@@ -41,7 +42,7 @@ const USAGE: &str = "usage: memory curve [--chunks N,...] [--per-tib GIB,...] [-
     [--dir DIR]\n       memory cold [--chunks N,...] [--per-tib GIB] [--latency-ms MS,...] \
     [--seconds S] [--dir DIR]\n       \
     memory aged [--chunks N,...] [--full PERCENT,...] [--passes N] [--dir DIR]";
-/// The least number of chunks: a pool of 40 MB.
+/// The minimum number of chunks: a pool of 40 MB.
 const CHUNKS_MIN: u64 = 10_000;
 
 type Measured<T> = Result<T, Box<dyn std::error::Error>>;
@@ -108,16 +109,16 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Options> {
     options.chunks.iter().all(|chunks| *chunks >= CHUNKS_MIN).then_some(options)
 }
 
-/// Both tables of the curve, for one size of the pool.
+/// Prints both tables of the curve, for one size of the pool.
 fn curve(options: &Options, chunks: u64) -> Measured<()> {
     let most = options.per_tib_gib.iter().copied().fold(0.0, f64::max);
     let pool = pool::make(&options.dir, chunks, pool::budget_bytes(chunks, most))?;
-    // Duplicates first: the rates overwrite what they are duplicates of.
+    // Duplicates first: the rates overwrite their originals.
     let pool = duplicates::table(pool, options)?;
     rates::table(pool, options)
 }
 
-/// Whether all that was to be checked was right.
+/// Returns whether everything that was checked was right.
 fn run(options: &Options) -> Measured<bool> {
     let each = |table: fn(&Options, u64) -> Measured<()>| {
         options.chunks.iter().try_for_each(|chunks| table(options, *chunks)).map(|()| true)

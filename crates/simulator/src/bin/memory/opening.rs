@@ -1,27 +1,27 @@
-//! What opening a pool costs behind a shutdown and behind crashes, against what it holds.
+//! The cost of opening a pool after a shutdown and after crashes, against its size.
 
 use crate::pool::{Opened, Pool, RUN_BLOCKS, make, mib};
 use crate::{Measured, Options};
 
-/// The budget with which pools are filled.
+/// The memory with which pools are filled.
 const FILL_BYTES: u64 = 1 << 30;
-/// Pages and nodes on the way to a block that the log has changed, at most: leaf, inner nodes and
-/// their rows, the row of the chunk that was there, and the directories above all of these.
+/// The maximum number of pages and nodes on the path to a block that the log has changed: leaf,
+/// inner nodes and their rows, the row of the old chunk, and the directories above all of these.
 const PAGES_PER_BLOCK_MAX: u64 = 6;
-/// Pages that are read whatever the log says.
+/// Pages that are read for any log.
 const PAGES_MAX: u64 = 64;
-/// Bytes that are read beside the log and its pages: the rest of the segment in which it ends and
-/// all of the next one, where a later record would tell that one was lost, and the tables of
-/// segments and volumes.
+/// Bytes that are read in addition to the log and its pages: the rest of the segment in which it
+/// ends and all of the next one, where a later record would prove that one was lost, and the tables
+/// of segments and volumes.
 const OTHER_BYTES_MAX: u64 = 96 << 20;
 
 /// How the pool was left.
 #[derive(Clone, Copy)]
 enum Left {
     Shutdown,
-    /// With as much log as there may be, of writes in order.
+    /// With as much log as possible, of sequential writes.
     CrashBehindRuns,
-    /// The same, of single blocks anywhere.
+    /// The same, of random single blocks.
     CrashBehindScatter,
 }
 
@@ -35,14 +35,14 @@ impl Left {
     }
 }
 
-/// The log behind the last checkpoint.
+/// The log after the last checkpoint.
 struct Log {
     bytes: u64,
     blocks: u64,
 }
 
-/// Prints a line for each pool, budget, and way in which it was left. Whether each has read no more
-/// than its log asks for.
+/// Prints a line for each pool, memory size, and way in which it was left. Returns whether each has
+/// read no more than its log requires.
 pub fn table(options: &Options) -> Measured<bool> {
     let (mut passed, mut failed) = (0, 0);
     for &chunks in &options.chunks {
@@ -80,7 +80,7 @@ fn leave(pool: &mut Pool, left: Left) -> Measured<Log> {
     Ok(Log { bytes: pool.store.pool_status().log_bytes, blocks })
 }
 
-/// Writes in order until a checkpoint is due; how many blocks.
+/// Writes sequentially until a checkpoint is due; returns the number of blocks.
 fn write_runs(pool: &mut Pool) -> Measured<u64> {
     let mut blocks = 0;
     while !pool.store.checkpoint_due() {
@@ -90,7 +90,7 @@ fn write_runs(pool: &mut Pool) -> Measured<u64> {
     Ok(blocks)
 }
 
-/// Writes anywhere until a checkpoint is due; how many blocks.
+/// Writes randomly until a checkpoint is due; returns the number of blocks.
 fn scatter(pool: &mut Pool) -> Measured<u64> {
     let mut overwriter = pool.overwriter();
     while !pool.store.checkpoint_due() {
@@ -100,7 +100,8 @@ fn scatter(pool: &mut Pool) -> Measured<u64> {
     Ok(overwriter.count)
 }
 
-/// Prints what was measured; whether it is within what the log asks for, and within the budget.
+/// Prints what was measured; returns whether it is within what the log requires, and within the
+/// memory.
 fn tell(pool: &Pool, memory_mib: u64, left: Left, log: &Log, opened: &Opened) -> bool {
     let memory = pool.store.memory_status();
     let pages_max = PAGES_MAX + PAGES_PER_BLOCK_MAX * log.blocks;

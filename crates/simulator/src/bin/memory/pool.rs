@@ -1,4 +1,4 @@
-//! A pool of distinct chunks, and how it is driven: one thread does all, checkpoints too.
+//! A pool of distinct chunks, and its driver: one thread does everything, including checkpoints.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -17,11 +17,11 @@ use crate::Measured;
 use crate::below::SparseFile;
 use crate::slow::SlowDisk;
 
-/// Random requests that are under way together.
+/// The number of random requests in flight.
 const DEPTH: u64 = 32;
 /// Blocks of a sequential write: 1 MiB.
 pub const RUN_BLOCKS: u64 = 256;
-/// The least budget that is measured: below it a store is always the same.
+/// The minimum memory that is measured: below it a store is always the same.
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
 
 /// An open pool. Block `n` of its volume was first written with the content of seed `n + 1`.
@@ -60,14 +60,14 @@ impl Sink for Answers {
     fn commit_wanted(&self) {}
 }
 
-/// Single blocks that are overwritten at random, a batch at a time.
+/// Overwrites random single blocks, a batch at a time.
 pub struct Overwriter {
     answers: Arc<Answers>,
     sink: SinkId,
     pub count: u64,
 }
 
-/// So many GiB for each TiB that is stored.
+/// Returns the memory for so many GiB per TiB stored.
 pub fn budget_bytes(chunks: u64, per_tib_gib: f64) -> u64 {
     let memory_bytes = (chunks * BLOCK_BYTES) as f64 / 1024.0 * per_tib_gib;
     (memory_bytes as u64).max(MEMORY_BYTES_MIN)
@@ -81,14 +81,14 @@ fn open(disk: &Arc<SlowDisk>, memory_bytes: u64) -> Measured<Store> {
     Ok(Store::open(disk.clone(), OpenOptions { memory_bytes, ..OpenOptions::default() })?)
 }
 
-/// Makes a pool of so many chunks, in a file that vanishes with the process.
+/// Creates a pool of so many chunks, in a file that is removed with the process.
 pub fn make(dir: &Path, chunks: u64, memory_bytes: u64) -> Measured<Pool> {
     // Overwrites must not wait for reclaim, which is another measurement.
     let len_bytes = (chunks * BLOCK_BYTES * 2 + (8 << 30)).next_multiple_of(1 << 30);
     make_of(dir, chunks, memory_bytes, len_bytes)
 }
 
-/// The same, of a length.
+/// The same, of a given size.
 pub fn make_of(dir: &Path, chunks: u64, memory_bytes: u64, len_bytes: u64) -> Measured<Pool> {
     let below = SyntheticDisk::new(Arc::new(SparseFile::create(dir, len_bytes)?));
     let disk = Arc::new(SlowDisk::new(below));
@@ -113,7 +113,7 @@ impl Pool {
         Ok(self.store.change(Change { volumes, ..Change::default() })?)
     }
 
-    /// Closes it without a checkpoint, and opens it with another budget.
+    /// Closes it without a checkpoint, and opens it with another memory size.
     pub fn reopen(self, memory_bytes: u64) -> Measured<(Self, Opened)> {
         let Self { disk, store, volume, chunks, next_seed, rng, clock } = self;
         drop(store);
@@ -127,7 +127,7 @@ impl Pool {
         Ok((Self { disk, store, volume, chunks, next_seed, rng, clock }, opened))
     }
 
-    /// Seconds on the clock of the measurements.
+    /// Returns the clock of the measurements, in seconds.
     pub fn seconds(&self) -> f64 {
         self.clock.now().as_secs_f64()
     }
@@ -139,28 +139,28 @@ impl Pool {
         Ok(())
     }
 
-    /// Until nothing is left to do in the background: the index is complete again, what was
-    /// destroyed has gone.
+    /// Waits until no background work is left: the index is complete again, and what was destroyed
+    /// is freed.
     pub fn settle(&self) -> Measured<()> {
         while self.store.maintain()? != Next::Nothing {}
         Ok(())
     }
 
-    /// Writes data that comes to stand at a block of a volume.
+    /// Writes data at a block of a volume.
     pub fn write(&self, volume: VolumeId, first: u64, data: DataOut) -> Measured<()> {
         let range = SectorRange::new(first * 8, (data.len() as u64) / 512);
         self.store.execute(VolumeRequest::Write { volume, range, data, fua: false })?;
         Ok(())
     }
 
-    /// Writes blocks that were never there before.
+    /// Writes new blocks.
     pub fn write_new(&mut self, first: u64, blocks: u64) -> Measured<()> {
         let data = generated_data(self.next_seed..self.next_seed + blocks);
         self.next_seed += blocks;
         self.write(self.volume, first, data)
     }
 
-    /// Writes every block once, in order; blocks a second.
+    /// Writes every block once, sequentially; returns blocks per second.
     fn fill(&mut self) -> Measured<f64> {
         let start = self.seconds();
         let mut told = start;
@@ -193,7 +193,7 @@ impl Pool {
         Overwriter { sink: self.store.register_sink(answers.clone()), answers, count: 0 }
     }
 
-    /// Begins to overwrite [`DEPTH`] blocks anywhere.
+    /// Begins to overwrite [`DEPTH`] random blocks.
     pub fn begin_batch(&mut self, overwriter: &mut Overwriter) -> Measured<()> {
         for _ in 0..DEPTH {
             let range = self.random_block();
@@ -217,7 +217,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Writes the commits that wait; whether all that was begun is done.
+    /// Writes the commits that wait; returns whether everything begun is done.
     pub fn commit(&self, overwriter: &Overwriter) -> Measured<bool> {
         while let Some(commit) = self.store.take_commit() {
             let written = self.store.segments().append(commit.place, &commit.frames);
@@ -229,7 +229,7 @@ impl Pool {
         Ok(overwriter.answers.done.load(Relaxed) == overwriter.count)
     }
 
-    /// Memory of this process that is in use, in bytes: without what the disk keeps.
+    /// Returns the used memory of this process, in bytes: without what the disk keeps.
     pub fn resident_bytes(&self) -> u64 {
         let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
         let pages: u64 = statm.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);

@@ -1,9 +1,9 @@
-//! How fast a pool is read and written, against its budget.
+//! The speed of reads and writes of a pool, against its memory.
 
 use crate::pool::{Pool, RUN_BLOCKS, budget_bytes, mib};
 use crate::{Measured, Options};
 
-/// Prints a line for each budget. The pool is gone then.
+/// Prints a line for each memory size. Consumes the pool.
 pub fn table(mut pool: Pool, options: &Options) -> Measured<()> {
     println!(
         "| GiB/TiB | memory, MiB | metadata, MiB | resident, MiB | sequential writes/s | \
@@ -14,7 +14,7 @@ pub fn table(mut pool: Pool, options: &Options) -> Measured<()> {
         let memory_bytes = budget_bytes(pool.chunks, per_tib_gib);
         pool = pool.reopen(memory_bytes)?.0;
         pool.settle()?;
-        // Once to warm up: what is measured is the steady state.
+        // Once to warm up, because the steady state is measured.
         read_randomly(&mut pool, options.seconds)?;
         let (reads, misses) = read_randomly(&mut pool, options.seconds)?;
         let sequential = overwrite(&mut pool, options.seconds)?;
@@ -36,7 +36,7 @@ pub fn table(mut pool: Pool, options: &Options) -> Measured<()> {
     Ok(())
 }
 
-/// Reads single blocks anywhere; blocks a second, and pages and nodes read for each.
+/// Reads random single blocks; returns blocks per second, and pages and nodes read for each.
 fn read_randomly(pool: &mut Pool, seconds: f64) -> Measured<(f64, f64)> {
     let misses = pool.store.memory_status().misses;
     let start = pool.seconds();
@@ -51,7 +51,7 @@ fn read_randomly(pool: &mut Pool, seconds: f64) -> Measured<(f64, f64)> {
     Ok((rate, misses as f64 / f64::from(count)))
 }
 
-/// Overwrites in order; blocks a second.
+/// Overwrites sequentially; returns blocks per second.
 fn overwrite(pool: &mut Pool, seconds: f64) -> Measured<f64> {
     let start = pool.seconds();
     let mut first = 0;
@@ -65,7 +65,7 @@ fn overwrite(pool: &mut Pool, seconds: f64) -> Measured<f64> {
     Ok(blocks as f64 / (pool.seconds() - start))
 }
 
-/// Overwrites single blocks anywhere, some under way together; blocks a second.
+/// Overwrites random single blocks, several in flight; returns blocks per second.
 fn overwrite_randomly(pool: &mut Pool, seconds: f64) -> Measured<f64> {
     let mut overwriter = pool.overwriter();
     let start = pool.seconds();

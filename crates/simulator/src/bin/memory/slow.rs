@@ -1,4 +1,4 @@
-//! A disk whose reads take their time.
+//! A disk with slow reads.
 
 use std::io;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ pub struct SlowDisk {
 }
 
 impl SlowDisk {
-    /// As fast as the one below, for now.
+    /// Creates a disk as fast as the one below, for now.
     pub fn new(below: SyntheticDisk) -> Self {
         Self { below: Arc::new(below), latency_us: AtomicU64::new(0) }
     }
 
-    /// From now on each read takes as long as this.
+    /// Makes each read take so long from now on.
     pub fn set_latency(&self, latency: Duration) {
         self.latency_us.store(latency.as_micros() as u64, Relaxed);
     }
@@ -35,7 +35,7 @@ impl Disk for SlowDisk {
     fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
         let latency_us = self.latency_us.load(Relaxed);
         if latency_us > 0 {
-            // It stands for the device.
+            // Simulates the device.
             #[allow(clippy::disallowed_methods)]
             std::thread::sleep(Duration::from_micros(latency_us));
         }
