@@ -25,13 +25,14 @@ use crate::{Activity, CLASSES, Capacity, ClassSums, GAUGES, Gauge, Object, Ring,
 
 /// The bytes before the array.
 const HEAD_BYTES: usize = 24;
-/// The first bytes of a cell that contain the array: reading these is enough for it.
+/// The maximum size of the beginning of a cell that contains the array: reading this much suffices
+/// for it.
 pub(crate) const ARRAY_BYTES_MAX: usize = 2048;
 const VERSION: u16 = 2;
 /// The version without histograms.
 const VERSION_PLAIN: u16 = 1;
 const LEFT_OUT: u16 = 1;
-/// The most bytes of a number of 64 bits, and of 128.
+/// The maximum bytes of a number of 64 bits, and of 128.
 const NUMBER_BYTES_MAX: usize = 10;
 const LONG_BYTES_MAX: usize = 19;
 
@@ -43,7 +44,7 @@ const _: () = {
     assert!(CLASSES.len() <= 8 && BUCKETS <= 64 && CELL_BYTES <= u16::MAX as usize);
 };
 
-/// The cell of a step. Objects that do not fit are left out, the least busy first.
+/// Encodes the cell of a step. Objects that do not fit are left out, the least busy first.
 pub(crate) fn encode(ring: &Ring, step: &Step) -> Vec<u8> {
     let mut array = Vec::with_capacity(ARRAY_BYTES_MAX);
     put(&mut array, step.covered_ms.into());
@@ -69,7 +70,7 @@ pub(crate) fn encode(ring: &Ring, step: &Step) -> Vec<u8> {
     cell
 }
 
-/// As many objects as fit, and whether these are all.
+/// Encodes as many objects as fit; returns whether these are all.
 fn put_objects(step: &Step, room: usize) -> (Vec<u8>, bool) {
     let mut busiest: Vec<_> = step.objects.iter().collect();
     // Ports and hosts are few, and more useful than a single volume; among equals the older one
@@ -104,8 +105,8 @@ fn put_objects(step: &Step, room: usize) -> (Vec<u8>, bool) {
     (chosen.into_values().flatten().collect(), all)
 }
 
-/// The step in a cell, with its objects; `None` if the cell does not hold the step that begins
-/// then.
+/// Decodes the step in a cell, with its objects; `None` if the cell does not contain the step that
+/// begins then.
 pub(crate) fn decode(ring: &Ring, start_ms: u64, cell: &[u8]) -> Option<Step> {
     let (mut step, objects) = decode_head(ring, start_ms, cell)?;
     let bytes = cell.get(objects.at..objects.at + objects.len)?;
@@ -127,7 +128,7 @@ pub(crate) fn decode(ring: &Ring, start_ms: u64, cell: &[u8]) -> Option<Step> {
     Some(step)
 }
 
-/// The step in a cell without its objects: the first [`ARRAY_BYTES_MAX`] bytes are enough.
+/// Decodes the step in a cell without its objects: the first [`ARRAY_BYTES_MAX`] bytes suffice.
 pub(crate) fn decode_array(ring: &Ring, start_ms: u64, cell: &[u8]) -> Option<Step> {
     decode_head(ring, start_ms, cell).map(|(step, _)| step)
 }
@@ -137,7 +138,7 @@ struct Objects<'a> {
     at: usize,
     len: usize,
     checksum: u32,
-    /// What reads them.
+    /// Their reader.
     reader: Reader<'a>,
 }
 
@@ -162,7 +163,7 @@ fn decode_head<'a>(ring: &Ring, start_ms: u64, cell: &'a [u8]) -> Option<(Step, 
     Some((step, Objects { at, len, checksum: word(4)?, reader: left }))
 }
 
-/// Depends on the ring, so that a cell of one ring is invalid in another.
+/// Returns a checksum that depends on the ring, so that a cell of one ring is invalid in another.
 fn checksum(ring: &Ring, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&ring.step_ms.to_le_bytes()), bytes)
 }

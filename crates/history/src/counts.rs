@@ -34,11 +34,11 @@ pub struct ClassSums {
     pub ok_latency_us: u64,
     /// The same for the failed ones.
     pub failed_latency_us: u64,
-    /// The most commands a second, in any tick.
+    /// The maximum commands per second, in any tick.
     pub per_s_max: u64,
-    /// The most bytes a second, in any tick.
+    /// The maximum bytes per second, in any tick.
     pub bytes_per_s_max: u64,
-    /// The greatest mean latency of the successful ones, in any tick.
+    /// The maximum of the mean latencies of the successful ones, in any tick.
     pub latency_us_max: u64,
 }
 
@@ -73,13 +73,13 @@ impl ClassSums {
         self.latency_us_max = self.latency_us_max.max(other.latency_us_max);
     }
 
-    /// The mean latency of the successful ones; `None` if there were none.
+    /// Returns the mean latency of the successful ones; `None` if there were none.
     pub fn latency_us(&self) -> Option<f64> {
         (self.ok > 0).then(|| self.ok_latency_us as f64 / self.ok as f64)
     }
 }
 
-/// The counts of all classes, in the order of [`CLASSES`], and how long reads and writes took.
+/// The counts of all classes, in the order of [`CLASSES`], and the latencies of reads and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity(pub [ClassSums; CLASSES.len()], pub Latencies);
 
@@ -97,7 +97,7 @@ impl Activity {
         Self(self.0.map(|class| class.with_peaks(covered_ms)), self.1)
     }
 
-    /// The number of commands of all classes.
+    /// Returns the number of commands of all classes.
     pub fn commands(&self) -> u64 {
         let all = self.0.iter().map(|class| class.ok.saturating_add(class.failed));
         all.fold(0, u64::saturating_add)
@@ -109,9 +109,9 @@ impl Activity {
 pub struct Gauge {
     /// The sum of the samples.
     pub sum: u128,
-    /// How many samples there were.
+    /// The number of samples.
     pub count: u64,
-    /// The greatest sample.
+    /// The maximum of the samples.
     pub max: u64,
 }
 
@@ -127,7 +127,7 @@ impl Gauge {
         self.max = self.max.max(other.max);
     }
 
-    /// The mean of the samples, rounded down; `None` if there are none.
+    /// Returns the mean of the samples, rounded down; `None` if there are none.
     pub fn mean(&self) -> Option<u64> {
         let mean = self.sum.checked_div(self.count.into())?;
         Some(u64::try_from(mean).unwrap_or(u64::MAX))

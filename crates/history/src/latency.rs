@@ -1,24 +1,24 @@
 //! Histograms of the latencies of reads and writes, for percentiles. Other commands are too few and
-//! too different in length: their mean and peak tell enough.
+//! too different in length for percentiles: their mean and peak suffice.
 
 /// The classes that have a histogram: the first ones of [`crate::CLASSES`], read and write.
 pub const MEASURED: usize = 2;
 
-/// The latencies at which the buckets end, in microseconds, each included; the last bucket has no
-/// end. It never changes; other ones need a new version of the file.
+/// The upper bounds of the buckets, in microseconds, inclusive; the last bucket has none. They
+/// never change; others need a new version of the file.
 pub const LATENCY_BOUNDS_US: [u64; 25] = [
     10, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1_000, 1_500, 2_000, 3_000, 5_000, 7_000,
     10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 10_000_000,
 ];
 
-/// How many buckets there are.
+/// The number of buckets.
 pub const BUCKETS: usize = LATENCY_BOUNDS_US.len() + 1;
 
-/// How many commands of one class took how long.
+/// The number of commands of one class in each bucket.
 pub type Buckets = [u64; BUCKETS];
 
-/// The histograms of the classes that have one. All 0 where none was kept: in steps of files from
-/// before there were any.
+/// The histograms of the classes that have one. All 0 in steps of files of earlier versions, which
+/// had none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latencies(pub [Buckets; MEASURED]);
 
@@ -30,8 +30,8 @@ impl Latencies {
         }
     }
 
-    /// A latency that so many percent of a class took at most, in microseconds: where their bucket
-    /// ends, or where the last one begins. `None` if nothing was kept.
+    /// Returns the latency that `percent` percent of a class did not exceed, in microseconds: the
+    /// upper bound of their bucket, or the lower bound of the last one. `None` if there is no data.
     pub fn percentile_us(&self, class: usize, percent: u8) -> Option<u64> {
         let buckets = self.0.get(class)?;
         let counted: u128 = buckets.iter().map(|count| u128::from(*count)).sum();

@@ -17,7 +17,7 @@
 pub const CELL_BYTES: usize = 16 << 10;
 /// The bytes reserved for the header.
 pub const HEADER_BYTES: usize = 4096;
-/// The most bytes of the file.
+/// The maximum size of the file.
 pub const FILE_BYTES: u64 = HEADER_BYTES as u64 + (2880 + 8928 + 8784) * CELL_BYTES as u64;
 
 const MAGIC: &[u8; 16] = b"HOLDFAST HISTORY";
@@ -27,15 +27,15 @@ const HEADER_USED: usize = 64;
 /// Steps of one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ring {
-    /// How long a step is, in milliseconds.
+    /// The length of a step, in milliseconds.
     pub step_ms: u32,
-    /// How many there are.
+    /// The number of steps.
     pub steps: u32,
-    /// Where its cells begin in the file.
+    /// The offset of its cells in the file.
     first: u64,
 }
 
-/// The rings, the finest first: each length is a multiple of the one before.
+/// The rings, the finest first: each length is a multiple of the previous one.
 pub const RINGS: [Ring; 3] = {
     let header = HEADER_BYTES as u64;
     let cell = CELL_BYTES as u64;
@@ -47,18 +47,18 @@ pub const RINGS: [Ring; 3] = {
 };
 
 impl Ring {
-    /// The start of the step that contains a time.
+    /// Returns the start of the step that contains a time.
     pub fn start_of(&self, time_ms: u64) -> u64 {
         time_ms - time_ms % u64::from(self.step_ms)
     }
 
-    /// The offset of the cell of a step.
+    /// Returns the offset of the cell of a step.
     pub(crate) fn offset_of(&self, start_ms: u64) -> u64 {
         let number = start_ms / u64::from(self.step_ms) % u64::from(self.steps);
         self.first + number * CELL_BYTES as u64
     }
 
-    /// For how long it keeps a step, in milliseconds.
+    /// Returns for how long it keeps a step, in milliseconds.
     pub fn span_ms(&self) -> u64 {
         u64::from(self.step_ms) * u64::from(self.steps)
     }
@@ -78,7 +78,7 @@ pub enum NotOurs {
     Pool,
 }
 
-/// The header of the history of a pool.
+/// Returns the header of the history of a pool.
 pub(crate) fn header(pool_id: [u8; 16]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES);
     bytes.extend(MAGIC);
@@ -94,7 +94,7 @@ pub(crate) fn header(pool_id: [u8; 16]) -> Vec<u8> {
     bytes
 }
 
-/// Whether this is the header of the history of a pool.
+/// Checks that this is the header of the history of a pool.
 pub(crate) fn check(found: &[u8; HEADER_BYTES], pool_id: [u8; 16]) -> Result<(), NotOurs> {
     let checksum = crc32c::crc32c(&found[..HEADER_USED]).to_le_bytes();
     if found[..16] != *MAGIC || found[HEADER_USED..HEADER_USED + 4] != checksum {

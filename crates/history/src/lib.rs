@@ -1,24 +1,24 @@
 //! Performance history: samples of the array's counters, kept for a year in a file of bounded size.
 //!
 //! A sampler calls [`History::record`] about once a second with the activity since the last call.
-//! This is gathered, and every 30 seconds merged into a *step* of each of the [`RINGS`]: of 30
+//! This is collected, and every 30 seconds merged into a *step* of each of the [`RINGS`]: of 30
 //! seconds for a day, of 5 minutes for 31 days, of an hour for 366 days. Sums and counts are kept
-//! beside maxima, so that a longer step has the same mean as the shorter ones it is made of, and
-//! the same peak.
+//! in addition to maxima, so that a longer step has the same mean as the shorter ones that it
+//! consists of, and the same peak.
 //!
 //! * [`counts`]: the counts of one object for one step,
-//! * [`latency`]: how long commands took,
+//! * [`latency`]: histograms of the latencies of commands,
 //! * [`step`]: a step, with all objects,
-//! * [`cell`]: its bytes, which are not trusted when they are read,
-//! * [`layout`]: their places in the file,
+//! * [`cell`]: the encoding of a step, which is untrusted when it is read,
+//! * [`layout`]: the locations of cells in the file,
 //! * [`range`]: the ranges that can be read.
 //!
 //! # Which objects are kept
 //!
-//! A step has one cell of 16 KiB in the file, at a place derived from its time, so the file has at
-//! most [`layout::FILE_BYTES`] (322 MiB; less if hosts do little, as holes take no space). The
-//! array itself is in each cell. It is followed by as many of the active ports, hosts and volumes
-//! as fit, those with the most commands first: some 150 that read and write. The activity of the
+//! A step has one cell of 16 KiB in the file, at a location derived from its time, so the file has
+//! at most [`layout::FILE_BYTES`] (322 MiB; less if hosts do little, because holes take no space).
+//! Each cell contains the array itself, followed by as many of the active ports, hosts and volumes
+//! as fit, those with the most commands first: about 150 that read and write. The activity of the
 //! others in that step is unknown, and not reported as none: see [`Point::covered_ms`]. Idle
 //! objects take no room. In memory, each step in progress has at most 20,000 objects.
 //!
@@ -63,7 +63,7 @@ pub const SECONDS_KEPT: usize = 3000;
 pub struct Tick {
     /// When it ends, in milliseconds since 1970.
     pub now_ms: u64,
-    /// How long it is, in milliseconds.
+    /// Its length, in milliseconds.
     pub covered_ms: u64,
     /// The activity of the whole array.
     pub array: Activity,
@@ -87,7 +87,7 @@ struct State {
     /// For each ring, the step in progress.
     open: [Step; RINGS.len()],
     latest: Arc<Tick>,
-    /// Of the array only, the oldest first.
+    /// Only of the array, the oldest first.
     seconds: VecDeque<Point>,
 }
 
@@ -124,19 +124,21 @@ impl History {
         Ok(Self { medium: RwLock::new(medium), state: Mutex::default() })
     }
 
-    /// A history that can't be kept, and why: everything but the last hour of the array is refused.
+    /// Returns a history that can't be stored, and why: only the last hour of the array can be
+    /// read.
     pub fn not_kept(why: String) -> Self {
         let medium: Box<dyn Medium> = Box::new(medium::Absent(why));
         Self { medium: RwLock::new(medium), state: Mutex::default() }
     }
 
-    /// Adds a tick. Every 30 seconds it writes what was gathered.
+    /// Adds a tick. Every 30 seconds it writes what was collected.
     ///
     /// # Errors
-    /// What was gathered could not be written, and is lost.
+    /// What was collected could not be written, and is lost.
     pub fn record(&self, tick: Tick) -> io::Result<()> {
         let mut state = self.state.lock();
-        // By its middle, as the end of the last second of a step is the beginning of the next step.
+        // By its middle, because the end of the last second of a step is the beginning of the next
+        // step.
         let moment = tick.now_ms.saturating_sub(tick.covered_ms / 2);
         let start_ms = RINGS[0].start_of(moment);
         let written = match state.pending.start_ms == start_ms {
@@ -153,7 +155,7 @@ impl History {
         written
     }
 
-    /// Writes what was gathered. Called when the program shuts down in order.
+    /// Writes what was collected. Called when the program shuts down cleanly.
     ///
     /// # Errors
     /// It could not be written, and is lost.
@@ -161,12 +163,12 @@ impl History {
         self.flush(&mut self.state.lock())
     }
 
-    /// The last tick, with all objects.
+    /// Returns the last tick, with all objects.
     pub fn latest(&self) -> Arc<Tick> {
         self.state.lock().latest.clone()
     }
 
-    /// Merges what was gathered into each ring, and writes the cells that have changed.
+    /// Merges what was collected into each ring, and writes the cells that have changed.
     fn flush(&self, state: &mut State) -> io::Result<()> {
         let pending = std::mem::take(&mut state.pending);
         if pending.covered_ms == 0 {
@@ -188,7 +190,7 @@ impl History {
         first_error
     }
 
-    /// A step as it was written; `None` if it was not, or is damaged.
+    /// Reads a step; `None` if it was not written, or is damaged.
     fn step(&self, ring: &Ring, start_ms: u64) -> io::Result<Option<Step>> {
         let mut bytes = vec![0; CELL_BYTES];
         self.medium.read().read(ring.offset_of(start_ms), &mut bytes)?;

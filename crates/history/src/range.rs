@@ -2,7 +2,7 @@
 
 use crate::layout::{RINGS, Ring};
 
-/// The most points in one range.
+/// The maximum number of points in a range.
 pub const POINTS_MAX: u64 = 9000;
 
 /// A range of time, in steps of one length.
@@ -34,9 +34,9 @@ pub enum RangeError {
 const STEP_MS_MAX: u64 = 30 * 86_400_000;
 
 impl Range {
-    /// All steps of `step_ms` that begin at or after `from_ms` and before `to_ms`, in milliseconds
-    /// since 1970, as far as they are kept at `now_ms`. Without a length, the finest that covers
-    /// the whole range.
+    /// Returns all steps of `step_ms` that begin at or after `from_ms` and before `to_ms`, in
+    /// milliseconds since 1970, as far as they are kept at `now_ms`. Without a length, uses the
+    /// finest that covers the whole range.
     ///
     /// # Errors
     /// See [`RangeError`].
@@ -63,23 +63,23 @@ impl Range {
         }
     }
 
-    /// The length of its steps, in milliseconds.
+    /// Returns the length of its steps, in milliseconds.
     pub fn step_ms(&self) -> u64 {
         self.step_ms
     }
 
-    /// The start of each of its steps.
+    /// Returns the start of each of its steps.
     pub(crate) fn starts(&self) -> impl Iterator<Item = u64> + use<> {
         (self.from_ms..self.to_ms).step_by(self.step_ms as usize)
     }
 
-    /// How many steps it has.
+    /// Returns the number of its steps.
     pub fn points(&self) -> u64 {
         (self.to_ms - self.from_ms).div_ceil(self.step_ms)
     }
 }
 
-/// The finest steps that are kept since a time.
+/// Returns the length of the finest steps that are kept since a time.
 fn finest(from_ms: u64, now_ms: u64) -> u64 {
     let age_ms = now_ms.saturating_sub(from_ms);
     let keeps = |ring: &&Ring| ring.span_ms() >= age_ms;

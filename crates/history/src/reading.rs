@@ -25,7 +25,7 @@ pub struct Point {
 pub type Series = Vec<Point>;
 
 impl Point {
-    /// The activity of the array in a tick, which begins where the last one ended.
+    /// Returns the activity of the array in a tick, which begins where the last one ended.
     pub(crate) fn of_second(tick: &Tick) -> Self {
         Self {
             start_ms: tick.now_ms.saturating_sub(tick.covered_ms),
@@ -37,7 +37,7 @@ impl Point {
 }
 
 impl History {
-    /// The activity of the array.
+    /// Returns the activity of the array.
     ///
     /// # Errors
     /// The medium can't be read.
@@ -60,7 +60,7 @@ impl History {
         Ok(series)
     }
 
-    /// The activity of each of these objects.
+    /// Returns the activity of each of these objects.
     ///
     /// # Errors
     /// The medium can't be read.
@@ -81,7 +81,7 @@ impl History {
         Ok(all)
     }
 
-    /// The activity of the array in each second that is kept, between two times.
+    /// Returns the activity of the array in each second that is kept, between two times.
     pub fn seconds(&self, from_ms: u64, to_ms: u64) -> Series {
         let state = self.state.lock();
         let wanted = |point: &&Point| (from_ms..to_ms).contains(&point.start_ms);
@@ -89,7 +89,7 @@ impl History {
     }
 }
 
-/// The starts of the ring's steps that make up a step of the range.
+/// Returns the starts of the ring's steps that make up a step of the range.
 fn parts(range: &Range, start_ms: u64) -> impl Iterator<Item = u64> + use<> {
     let Ring { step_ms, .. } = *range.ring;
     (start_ms..start_ms + range.step_ms).step_by(step_ms as usize)

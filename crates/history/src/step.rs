@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::{Activity, Capacity, Tick};
 
-/// The most objects of a step in memory: some 18 MB.
+/// The maximum number of objects of a step in memory: about 18 MB.
 pub const OBJECTS_MAX: usize = 20_000;
 
-/// An object with activity of its own. Ids are never used twice.
+/// An object with activity of its own. Ids are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Object {
     /// A host, by its id.
@@ -23,7 +23,7 @@ pub enum Object {
 pub struct Step {
     /// When it begins, in milliseconds since 1970.
     pub start_ms: u64,
-    /// For how many milliseconds of it data exists: fewer if the array was not running.
+    /// For how many of its milliseconds there is data: fewer if the array was not running.
     pub covered_ms: u64,
     /// The activity of the whole array.
     pub array: Activity,
