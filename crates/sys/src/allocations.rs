@@ -1,8 +1,8 @@
-//! What a thread allocates, counted: for tests that bound it.
+//! Counting what a thread allocates: for tests that limit it.
 //!
 //! A test's program has [`Counting`] as its global allocator. [`allocations_of`] then counts what
-//! one call allocates on this thread, and [`observe`] has each of these allocations looked at, for
-//! whoever wants to know where they come from.
+//! one call allocates on this thread, and [`observe`] sets a function that is called for each of
+//! these allocations, to find out where they come from.
 
 #![allow(unsafe_code)]
 
@@ -13,9 +13,9 @@ use std::ops::{Add, AddAssign};
 /// Calls of the allocator that take memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allocations {
-    /// How many: a block that grows is one more.
+    /// The number: a block that grows counts once more.
     pub count: u64,
-    /// The bytes that were asked for. Of a block that grows, all of its new length.
+    /// The requested bytes. For a block that grows, all of its new length.
     pub bytes: u64,
 }
 
@@ -33,11 +33,11 @@ impl AddAssign for Allocations {
     }
 }
 
-/// Looks at an allocation of so many bytes. What it allocates itself is not counted.
+/// Called for an allocation of so many bytes. What it allocates itself is not counted.
 pub type Observer = fn(bytes: usize);
 
 thread_local! {
-    /// What was counted so far, while something is counted.
+    /// The counts so far, while counting is on.
     static COUNTED: Cell<Option<Allocations>> = const { Cell::new(None) };
     static OBSERVER: Cell<Option<Observer>> = const { Cell::new(None) };
 }
@@ -51,12 +51,12 @@ pub fn allocations_of<T>(work: impl FnOnce() -> T) -> (T, Allocations) {
     (done, counted)
 }
 
-/// Has each allocation of this thread that is counted looked at from here on, or no more.
+/// Sets or clears the function that is called for each counted allocation of this thread.
 pub fn observe(observer: Option<Observer>) {
     OBSERVER.set(observer);
 }
 
-/// A thread that is ending counts no more.
+/// A thread that is ending does not count any more.
 fn count(bytes: usize) {
     let Ok(Some(so_far)) = COUNTED.try_with(Cell::get) else { return };
     COUNTED.set(None);
@@ -66,15 +66,15 @@ fn count(bytes: usize) {
     COUNTED.set(Some(so_far + Allocations { count: 1, bytes: bytes as u64 }));
 }
 
-/// An allocator that counts what another one does.
+/// An allocator that counts the allocations of another one.
 #[derive(Debug, Default)]
 pub struct Counting<A>(pub A);
 
-// SAFETY: each call is passed on as it came, to an allocator that keeps the contract.
+// SAFETY: each call is passed on unchanged, to an allocator that fulfils the contract.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller keeps what the same call of the other allocator asks for.
+        // SAFETY: the caller fulfils the requirements of the other allocator's call.
         unsafe { self.0.alloc(layout) }
     }
 

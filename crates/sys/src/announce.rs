@@ -1,5 +1,5 @@
-//! Announcing that an address is at this machine now, so that neighbours send there at once: an ARP
-//! announcement (RFC 5227, 3) or an unsolicited neighbour advertisement (RFC 4861, 7.2.6).
+//! Announcing that an address is now at this machine, so that neighbors send there at once: an ARP
+//! announcement (RFC 5227, 3) or an unsolicited neighbor advertisement (RFC 4861, 7.2.6).
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-/// The bytes of an address of Ethernet, of which these announcements are.
+/// The bytes of an Ethernet address; these announcements are for Ethernet.
 const MAC_BYTES: usize = 6;
 type Mac = [u8; MAC_BYTES];
 
@@ -18,11 +18,11 @@ const ADVERTISEMENT_BYTES: usize = 32;
 /// `ff02::1`, all nodes of the link.
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
-/// Tells the neighbours of `interface` that it has `address`.
+/// Announces to the neighbors of `interface` that it has `address`.
 ///
 /// # Errors
-/// If there is no such interface, or it is not one of Ethernet; without `CAP_NET_RAW`; what the
-/// kernel says.
+/// If there is no such interface, or it is not Ethernet; without `CAP_NET_RAW`; those of the
+/// kernel.
 pub fn announce(interface: &str, address: IpAddr) -> io::Result<()> {
     let name = CString::new(interface)?;
     // SAFETY: the name ends in a zero, and outlives the call.
@@ -40,15 +40,14 @@ pub fn announce(interface: &str, address: IpAddr) -> io::Result<()> {
     }
 }
 
-/// A socket for packets of ARP, and the address of its interface.
+/// Opens a socket for ARP packets; returns it, and the address of its interface.
 fn packet_socket(index: libc::c_uint) -> io::Result<(OwnedFd, Mac)> {
     let protocol = i32::from((libc::ETH_P_ARP as u16).to_be());
     let socket = socket(libc::AF_PACKET, libc::SOCK_DGRAM, protocol)?;
     let mut address = link_address(index, [0; MAC_BYTES]);
     bind(&socket, &address)?;
     let mut bytes = size_of_val(&address) as libc::socklen_t;
-    // SAFETY: both pointers are to what lives longer than the call, and the size is that of the
-    // first.
+    // SAFETY: both pointers are to values that outlive the call, and the size is that of the first.
     let told =
         unsafe { libc::getsockname(socket.as_raw_fd(), (&raw mut address).cast(), &raw mut bytes) };
     if told != 0 {
@@ -76,7 +75,7 @@ fn link_address(index: libc::c_uint, to: Mac) -> libc::sockaddr_ll {
     }
 }
 
-/// A request for the own address, from it.
+/// Returns an ARP request for the own address, from it.
 fn arp_announcement(mac: Mac, address: Ipv4Addr) -> [u8; ARP_BYTES] {
     let mut packet = [0; ARP_BYTES];
     // Ethernet, IPv4, the sizes of their addresses, a request.
@@ -87,7 +86,7 @@ fn arp_announcement(mac: Mac, address: Ipv4Addr) -> [u8; ARP_BYTES] {
     packet
 }
 
-/// The kernel sets the checksum.
+/// Returns a neighbor advertisement. The kernel sets the checksum.
 fn advertisement(mac: Mac, address: Ipv6Addr) -> [u8; ADVERTISEMENT_BYTES] {
     let mut packet = [0; ADVERTISEMENT_BYTES];
     packet[0] = 136; // Neighbour advertisement,
@@ -101,7 +100,7 @@ fn advertisement(mac: Mac, address: Ipv6Addr) -> [u8; ADVERTISEMENT_BYTES] {
 
 fn advertise(index: libc::c_uint, mac: Mac, address: Ipv6Addr) -> io::Result<()> {
     let socket = socket(libc::AF_INET6, libc::SOCK_RAW, libc::IPPROTO_ICMPV6)?;
-    // Neighbours take none that may have come from another link (RFC 4861, 7.1.2).
+    // Neighbors reject packets that may have come from another link (RFC 4861, 7.1.2).
     let hops: libc::c_int = 255;
     set(&socket, libc::IPV6_MULTICAST_HOPS, &hops)?;
     set(&socket, libc::IPV6_MULTICAST_IF, &index.cast_signed())?;
@@ -120,7 +119,7 @@ fn internet_address(address: Ipv6Addr, scope: u32) -> libc::sockaddr_in6 {
 }
 
 fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
-    // SAFETY: no memory is passed; what is returned belongs to nobody else.
+    // SAFETY: no memory is passed; nobody else owns the returned descriptor.
     unsafe {
         match libc::socket(family, kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, protocol) {
             -1 => Err(io::Error::last_os_error()),
@@ -131,7 +130,7 @@ fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
 
 fn set(socket: &OwnedFd, option: i32, value: &libc::c_int) -> io::Result<()> {
     let bytes = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the value is of the size that is named, and outlives the call.
+    // SAFETY: the value has the given size, and outlives the call.
     let result = unsafe {
         let value = ptr::from_ref(value).cast();
         libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IPV6, option, value, bytes)
@@ -139,7 +138,7 @@ fn set(socket: &OwnedFd, option: i32, value: &libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A type of the kernel's addresses of sockets.
+/// The kernel's types of socket addresses.
 trait SocketAddress {}
 
 impl SocketAddress for libc::sockaddr_ll {}
@@ -147,14 +146,14 @@ impl SocketAddress for libc::sockaddr_in6 {}
 
 fn bind<A: SocketAddress>(socket: &OwnedFd, address: &A) -> io::Result<()> {
     let bytes = size_of::<A>() as libc::socklen_t;
-    // SAFETY: the address is of the size that is named, and outlives the call.
+    // SAFETY: the address has the given size, and outlives the call.
     let result = unsafe { libc::bind(socket.as_raw_fd(), ptr::from_ref(address).cast(), bytes) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn send<A: SocketAddress>(socket: &OwnedFd, packet: &[u8], to: &A) -> io::Result<()> {
     let bytes = size_of::<A>() as libc::socklen_t;
-    // SAFETY: packet and address are of the sizes that are named, and outlive the call.
+    // SAFETY: packet and address have the given sizes, and outlive the call.
     let sent = unsafe {
         let to = ptr::from_ref(to).cast();
         libc::sendto(socket.as_raw_fd(), packet.as_ptr().cast(), packet.len(), 0, to, bytes)

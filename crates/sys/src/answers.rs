@@ -1,8 +1,8 @@
-//! What a device answers to a call about its reservations.
+//! The results of calls for a device's reservations.
 
 use std::io;
 
-/// Statuses of SCSI, which the calls return as they are, below bits of the kernel's own.
+/// Status codes of SCSI, which the calls return unchanged, below bits of the kernel's own.
 pub(crate) const CHECK_CONDITION: i32 = 0x02;
 const SCSI_STATUS: i32 = 0xff;
 const BUSY: i32 = 0x08;
@@ -10,20 +10,20 @@ const CONFLICT: i32 = 0x18;
 const TASK_SET_FULL: i32 = 0x28;
 /// `PR_STS_RETRY_PATH_FAILURE`.
 const RETRY_PATH: i32 = 0xe0000;
-/// The status of NVMe for a conflict, below bits that say more.
+/// The status code of NVMe for a conflict, below further bits.
 const NVME_CONFLICT: i32 = 0x83;
 const NVME_STATUS: i32 = 0x7ff;
 
-/// Why a device did not do it.
+/// Why a device refused a call.
 #[derive(Debug, thiserror::Error)]
 pub enum ReservationError {
-    /// Its reservation or its registrations are others.
+    /// The reservation or the registrations differ.
     #[error("reservation conflict")]
     Conflict,
-    /// It has no persistent reservations, or the kernel does not pass them on.
+    /// It does not support persistent reservations, or the kernel does not forward them.
     #[error("it has no persistent reservations, or none that Linux can ask it for ({0})")]
     Unsupported(String),
-    /// Anything else.
+    /// Any other error.
     #[error(transparent)]
     Failed(#[from] io::Error),
 }
@@ -35,7 +35,7 @@ pub(crate) enum Ended {
     Failed(ReservationError),
 }
 
-/// What a call that has returned this means.
+/// Interprets the return value of a call.
 pub(crate) fn status_of(result: i32) -> Ended {
     match result {
         0 => Ended::Done,

@@ -1,5 +1,5 @@
-//! Threads that work beside those that hosts wait for: whenever a bell rings, and as often as their
-//! work says.
+//! Threads next to those that hosts wait for: they work whenever their bell rings, and at intervals
+//! of their choice.
 
 use std::io;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// How long what does not ring waits at most before it is seen: changes of management, dropped
-/// parts of maps, a pass that was asked for.
+/// The maximum delay before what does not ring is noticed: administrative changes, dropped parts of
+/// maps, a requested pass.
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What makes a thread run that works beside the front ends.
+/// Wakes a thread next to the front ends.
 #[derive(Default)]
 pub struct Bell {
     state: Mutex<BellState>,
@@ -26,7 +26,7 @@ struct BellState {
 }
 
 impl Bell {
-    /// There is something to do.
+    /// Signals that there is something to do.
     pub fn ring(&self) {
         let mut state = self.state.lock();
         if !state.due {
@@ -50,13 +50,13 @@ impl Bell {
         !state.stop
     }
 
-    /// Whether the thread is to end.
+    /// Returns whether the thread is to end.
     pub fn stopped(&self) -> bool {
         self.state.lock().stop
     }
 }
 
-/// A thread that works whenever its bell rings, and as often as the work says. It ends when this
+/// A thread that works whenever its bell rings, and at intervals of its choice. It ends when this
 /// is dropped.
 pub struct Attendant {
     bell: Arc<Bell>,
@@ -64,11 +64,11 @@ pub struct Attendant {
 }
 
 impl Attendant {
-    /// A thread of low priority. `work` returns how long it rests after that, unless the bell
+    /// Starts a thread of low priority. `work` returns how long to pause after it, unless the bell
     /// rings.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If no thread can be started.
     pub fn start(
         name: &str,
         bell: Arc<Bell>,
@@ -83,10 +83,10 @@ impl Attendant {
         })
     }
 
-    /// A thread that ends soon after its bell has been stopped, at the priority of the caller.
+    /// Starts a thread with the priority of the caller, which ends soon after its bell was stopped.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If no thread can be started.
     pub fn spawn(
         name: &str,
         bell: Arc<Bell>,
@@ -105,8 +105,8 @@ impl Drop for Attendant {
     }
 }
 
-/// Lets the threads that hosts wait for go first. On Linux this is of the calling thread alone. If
-/// it is refused, the priority stays as it is.
+/// Lowers the priority below that of the threads that hosts wait for. On Linux this affects only
+/// the calling thread. If it is refused, the priority stays as it is.
 fn step_back() {
     let _ = rustix::process::nice(10);
 }

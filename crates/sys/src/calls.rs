@@ -1,34 +1,34 @@
-//! What is below a disk: single calls of the system, or of a simulated one.
+//! The layer below a disk: single calls of the system, or simulated ones.
 
 use std::io;
 use std::time::Duration;
 
 use block::{Frame, FrameMut};
 
-/// The calls that a disk makes. Each is done once: it moves all, a part or nothing, or fails, and
-/// nothing of what follows from that is decided here ([`crate::RetryingDisk`], [`crate::Ring`]).
+/// The calls that a disk makes. Each is done once: it transfers all, a part or nothing, or fails;
+/// [`crate::RetryingDisk`] and [`crate::Ring`] decide what follows.
 ///
-/// Ranges are inside of the disk and begin at a multiple of 4096 bytes; what has been moved already
+/// Ranges are within the disk and begin at a multiple of 4096 bytes; what was already transferred
 /// is skipped.
 pub trait Calls: Send + Sync {
-    /// The size in bytes, a multiple of 4096.
+    /// Returns the size in bytes, a multiple of 4096.
     fn len_bytes(&self) -> u64;
 
-    /// Makes it `len_bytes` long (a multiple of 4096), durably; what is longer stays so.
+    /// Grows it to `len_bytes` (a multiple of 4096), durably; does not shrink it.
     ///
     /// # Errors
-    /// What the system says. It may be longer all the same.
+    /// Those of the system. It may have grown nevertheless.
     fn grow(&self, len_bytes: u64) -> io::Result<()>;
 
-    /// So many bytes from `offset_bytes` on are to be written. May wait for what others do there,
-    /// which may flush: so it is called before a write begins, and never between.
+    /// Announces a write of `len_bytes` from `offset_bytes` on. May wait for other operations
+    /// there, which may flush: so it is called before a write begins, and never in the middle.
     fn before_write(&self, _offset_bytes: u64, _len_bytes: u64) {}
 
     /// Reads into `frames`, of which the first begins at `offset_bytes`, from their byte
     /// `skip_bytes` on. Returns how many bytes were read, at least one.
     ///
     /// # Errors
-    /// What the system says; `UnexpectedEof` where there are no bytes.
+    /// Those of the system; `UnexpectedEof` if there are no bytes.
     fn read(
         &self,
         offset_bytes: u64,
@@ -36,11 +36,11 @@ pub trait Calls: Send + Sync {
         skip_bytes: usize,
     ) -> io::Result<usize>;
 
-    /// As [`Calls::read`], in the other direction. With `dsync`, what was written is durable at the
-    /// end of the call (`RWF_DSYNC`).
+    /// Does the same as [`Calls::read`] in the other direction. With `dsync`, what was written is
+    /// durable at the end of the call (`RWF_DSYNC`).
     ///
     /// # Errors
-    /// `EOPNOTSUPP` if it has no such flag; what the system says. Any part may have been written.
+    /// `EOPNOTSUPP` if there is no such flag; those of the system. Any part may have been written.
     fn write(
         &self,
         offset_bytes: u64,
@@ -49,18 +49,18 @@ pub trait Calls: Send + Sync {
         dsync: bool,
     ) -> io::Result<usize>;
 
-    /// Makes durable what calls have written that had ended (`fdatasync`).
+    /// Makes completed writes durable (`fdatasync`).
     ///
     /// # Errors
-    /// What the system says. Any part of that may be lost then, and the next call succeeds all the
-    /// same.
+    /// Those of the system. Any part of the data may then be lost, and the next call succeeds
+    /// nevertheless.
     fn sync(&self) -> io::Result<()>;
 
-    /// Nobody needs what these bytes hold any more: their space goes back to whoever has lent it.
-    /// What is read there from now on is not known. `false` if there is no such call.
+    /// Discards bytes that nobody needs: their space goes back to the layer below. Reads return
+    /// undefined data from now on. Returns `false` if there is no such call.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     fn discard(&self, _offset_bytes: u64, _len_bytes: u64) -> io::Result<bool> {
         Ok(false)
     }

@@ -2,24 +2,24 @@
 
 use std::time::{Duration, Instant};
 
-/// A monotonic clock that starts at zero when it is made. Copies of it tell the same time.
+/// A monotonic clock that starts at zero when it is created. Copies of it have the same time.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,
 }
 
 impl Clock {
-    /// A clock that starts now.
+    /// Starts a clock now.
     pub fn start() -> Self {
         Self { start: Instant::now() }
     }
 
-    /// The time since the start. Never goes back.
+    /// Returns the time since the start. Never goes back.
     pub fn now(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// As [`Clock::now`], in milliseconds.
+    /// Returns it like [`Clock::now`], in milliseconds.
     pub fn now_ms(&self) -> u64 {
         u64::try_from(self.now().as_millis()).unwrap_or(u64::MAX)
     }

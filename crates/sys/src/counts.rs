@@ -1,11 +1,11 @@
-//! Transfers, counted: how many, how many bytes, and how long they took.
+//! I/O counters: the number of transfers, their bytes, and their latencies.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The latencies at which the buckets of a histogram end, in microseconds, each included. The last
-/// bucket has no end.
+/// The upper bounds of the buckets of a histogram, in microseconds, inclusive. The last bucket has
+/// none.
 pub const LATENCY_BOUNDS_US: [u64; 14] = [
     100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
     1_000_000, 10_000_000,
@@ -13,10 +13,10 @@ pub const LATENCY_BOUNDS_US: [u64; 14] = [
 
 const BUCKETS: usize = LATENCY_BOUNDS_US.len() + 1;
 
-/// How many transfers took how long, by [`LATENCY_BOUNDS_US`].
+/// The number of transfers in each bucket of [`LATENCY_BOUNDS_US`].
 pub type Latencies = [u64; BUCKETS];
 
-/// Transfers of one kind. To count one costs some atomic additions.
+/// Transfers of one kind. Counting one costs some atomic additions.
 #[derive(Debug, Default)]
 pub struct TransferCounters {
     begun: AtomicU64,
@@ -29,12 +29,12 @@ pub struct TransferCounters {
 }
 
 impl TransferCounters {
-    /// One was given to the device.
+    /// Counts the beginning of one.
     pub fn begin(&self) {
         self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One of so many bytes has ended, so long after it began.
+    /// Counts the end of one of so many bytes, with its latency.
     pub fn end(&self, ok: bool, bytes: u64, latency: Duration) {
         if ok {
             let latency_us = latency.as_micros() as u64;
@@ -42,7 +42,7 @@ impl TransferCounters {
             self.latencies[bucket].fetch_add(1, Ordering::Relaxed);
             self.bytes.fetch_add(bytes, Ordering::Relaxed);
             self.ok_latency_us.fetch_add(latency_us, Ordering::Relaxed);
-            // Mostly it is not, and then nothing is written.
+            // Usually it is not, and then nothing is written.
             if latency_us > self.ok_latency_us_max.load(Ordering::Relaxed) {
                 self.ok_latency_us_max.fetch_max(latency_us, Ordering::Relaxed);
             }
@@ -51,12 +51,12 @@ impl TransferCounters {
         }
     }
 
-    /// One that had begun is begun once more later.
+    /// Uncounts the beginning of one that will begin once more later.
     fn withdraw(&self) {
         self.begun.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Counts a call, which says how many bytes it has moved.
+    /// Counts a call that returns how many bytes it has transferred.
     pub(crate) fn count(&self, call: impl FnOnce() -> io::Result<usize>) -> io::Result<usize> {
         let timed = self.start();
         let result = call();
@@ -64,13 +64,13 @@ impl TransferCounters {
         result
     }
 
-    /// A call begins.
+    /// Counts the beginning of a call.
     pub(crate) fn start(&self) -> Timed {
         self.begin();
         Timed(Instant::now())
     }
 
-    /// It has ended, with how many bytes it has moved.
+    /// Counts its end, with how many bytes it has transferred.
     pub(crate) fn stop(&self, Timed(begun): Timed, result: &io::Result<usize>) {
         match result {
             Ok(bytes) => self.end(true, *bytes as u64, begun.elapsed()),
@@ -79,9 +79,9 @@ impl TransferCounters {
         }
     }
 
-    /// What was counted.
+    /// Returns the counts.
     pub fn snapshot(&self) -> TransferSnapshot {
-        // First what has ended, or more could have ended than have begun.
+        // First what has ended; otherwise more could have ended than have begun.
         let latencies = self.latencies.each_ref().map(|count| count.load(Ordering::Relaxed));
         let mut snapshot = TransferSnapshot {
             under_way: 0,
@@ -97,25 +97,26 @@ impl TransferCounters {
     }
 }
 
-/// Transfers of one direction at one moment, since the start.
+/// The counts of one direction at one time, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransferSnapshot {
-    /// Those that the device has not ended yet.
+    /// Those that have not ended yet.
     pub under_way: u64,
-    /// How long those took that succeeded.
+    /// The latencies of those that succeeded.
     pub latencies: Latencies,
-    /// Those that the device failed.
+    /// Those that failed.
     pub failed: u64,
-    /// Bytes that the successful ones moved.
+    /// Bytes that the successful ones transferred.
     pub bytes: u64,
-    /// The sum of the latencies of the successful ones: with the flush, where a commit has one.
+    /// The sum of the latencies of the successful ones, including the flush of a commit that has
+    /// one.
     pub ok_latency_us: u64,
-    /// The longest of these latencies.
+    /// The maximum of these latencies.
     pub ok_latency_us_max: u64,
 }
 
 impl TransferSnapshot {
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -128,33 +129,34 @@ impl TransferSnapshot {
         }
     }
 
-    /// Those that succeeded.
+    /// Returns how many succeeded.
     pub fn ok(self) -> u64 {
         self.latencies.iter().sum()
     }
 
-    /// Those that have ended, one way or the other.
+    /// Returns how many have ended, with or without success.
     pub fn ended(self) -> u64 {
         self.ok() + self.failed
     }
 }
 
-/// A call that was counted as begun, and when it was.
+/// A call that was counted as begun, and its time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timed(Instant);
 
-/// Whether a call that failed so is made once more: the device was not asked, or not in this way.
+/// Returns whether a call that failed so is repeated because the device was not asked, or not in
+/// this way.
 fn is_not_now(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EOPNOTSUPP))
 }
 
-/// Calls to a disk since it was opened, those of background work and those that were made again
-/// among them; on cache lines of their own.
+/// Calls to a disk since it was opened, including those of background work and repeated ones; on
+/// separate cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct DiskCounters {
     pub(crate) reads: TransferCounters,
-    /// Those that carry their flush among them.
+    /// Including those with their own flush.
     pub(crate) writes: TransferCounters,
     pub(crate) flushes: TransferCounters,
 }
@@ -169,15 +171,15 @@ impl DiskCounters {
     }
 }
 
-/// What a disk was asked since it was opened, by whomever: a transfer in several calls, or one
-/// that was tried again, counts as often.
+/// The calls to a disk since it was opened, for all callers: a transfer in several calls, or a
+/// retried one, counts as often.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskSnapshot {
     /// Reads.
     pub reads: TransferSnapshot,
-    /// Writes, those that carry their flush among them.
+    /// Writes, including those with their own flush.
     pub writes: TransferSnapshot,
-    /// Flushes by themselves.
+    /// Separate flushes.
     pub flushes: TransferSnapshot,
 }
 
@@ -203,7 +205,7 @@ mod tests {
         assert_eq!(ended, (1, 1, 4096, 0));
     }
 
-    /// By whoever waits, and by rings.
+    /// By blocking callers, and by rings.
     #[test]
     fn a_file_counts_what_it_is_asked() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What the store needs of a disk.
+//! What the store requires of a disk.
 
 use std::io;
 
@@ -6,8 +6,8 @@ use block::{Frame, FrameMut};
 
 use crate::counts::DiskSnapshot;
 
-/// How often a read is tried before it has failed. A device that is asked for a bad block takes its
-/// time over each, so these are few.
+/// How often a read is tried before it has failed. A device takes its time for each read of a bad
+/// block, so these are few.
 pub const READ_TRIES_MAX: u32 = 4;
 
 /// What is durable when a write has ended.
@@ -16,32 +16,32 @@ pub enum Persist {
     /// Nothing of it, before the next flush.
     #[default]
     Nothing,
-    /// What it wrote, and nothing else: earlier writes stay as they were (a device does it by FUA).
+    /// What it wrote, and nothing else: earlier writes stay as they were (devices do it by FUA).
     Itself,
     /// What it wrote, and all writes that had returned before it began: a flush follows it.
     All,
 }
 
-/// A disk, or a file that stands for one, addressed in bytes but moved in whole 4 KiB frames.
+/// A disk, or a file used as one, addressed in bytes but accessed in whole 4 KiB frames.
 ///
-/// What the store assumes of it stands in `docs/crash-consistency.md`: a write that was followed
-/// by a flush is there after a crash; one that was not may be there wholly, partly, in any order
-/// of its 512-byte sectors, or not at all.
+/// `docs/crash-consistency.md` says what the store assumes: a write that was followed by a flush is
+/// there after a crash; one that was not may be there completely, partly, in any order of its
+/// 512-byte sectors, or not at all.
 pub trait Disk: Send + Sync {
-    /// The size in bytes, a multiple of 4096.
+    /// Returns the size in bytes, a multiple of 4096.
     fn len_bytes(&self) -> u64;
 
-    /// Makes the disk `len_bytes` long (a multiple of 4096), durably, while it is used.
+    /// Grows the disk to `len_bytes` (a multiple of 4096), durably, while it is in use.
     fn grow(&self, _len_bytes: u64) -> io::Result<()> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "this disk can't grow"))
     }
 
-    /// Fills `frames` from `offset_bytes` (a multiple of 4096) on, or fails. What fails once may
-    /// succeed the next time: see [`Disk::read_patiently`].
+    /// Fills `frames` from `offset_bytes` (a multiple of 4096) on. A read that fails once may
+    /// succeed when it is repeated: see [`Disk::read_patiently`].
     fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()>;
 
-    /// As [`Disk::read`], and tries again what fails, so that an error is one that lasts. For who
-    /// waits on the spot; a ring does the same for who does not.
+    /// Reads like [`Disk::read`], but retries, so that an error is persistent. For callers that
+    /// block; a ring does the same for callers that do not.
     fn read_patiently(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
         let mut result = self.read(offset_bytes, frames);
         for _ in 1..READ_TRIES_MAX {
@@ -56,19 +56,18 @@ pub trait Disk: Send + Sync {
     /// Writes `frames` from `offset_bytes` (a multiple of 4096) on. Not durable before a flush.
     fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()>;
 
-    /// Makes all writes durable that have returned, but for those that began before a flush failed:
-    /// what that should have kept may be gone, whatever the next one says. See
-    /// [`Disk::flush_failures`].
+    /// Makes all completed writes durable, except those that began before a flush failed: what that
+    /// should have kept may be lost, even if the next one succeeds. See [`Disk::flush_failures`].
     fn flush(&self) -> io::Result<()>;
 
-    /// How many flushes have failed since the disk was opened, for whomever they were, those within
-    /// durable writes among them. A flush speaks for a write only if this is as it was before that
-    /// write began; else what was written has to be written again.
+    /// Returns how many flushes have failed since the disk was opened, for any caller, including
+    /// those within durable writes. A flush covers a write only if this number is unchanged since
+    /// that write began; otherwise the data must be written again.
     fn flush_failures(&self) -> u64;
 
-    /// Calls `write`, which writes what it likes, and makes all of that durable, but not what
-    /// others have written. Where a flush fails meanwhile, `write` is called again, and writes all
-    /// of it again: a flush that is merely repeated says nothing of what the first one has lost.
+    /// Calls `write`, which may write anything, and makes all of that durable, but not what others
+    /// have written. If a flush fails meanwhile, `write` is called again, and writes all of it
+    /// again: merely repeating a flush says nothing about what the first one has lost.
     fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
         write()?;
         if self.flush().is_ok() {
@@ -78,57 +77,57 @@ pub trait Disk: Send + Sync {
         self.flush()
     }
 
-    /// Nobody needs what so many bytes from `offset_bytes` on (multiples of 4096) hold any more:
-    /// their space goes back to whoever has lent it. What is read there before the next write is
-    /// not known. `false` if the disk can't do that.
+    /// Discards `len_bytes` from `offset_bytes` on (multiples of 4096) that nobody needs: their
+    /// space goes back to the layer below. Reads before the next write return undefined data.
+    /// Returns `false` if the disk can't do that.
     ///
     /// # Errors
-    /// What the system says; the bytes may be gone all the same.
+    /// Those of the system; the content may be gone nevertheless.
     fn discard(&self, _offset_bytes: u64, _len_bytes: u64) -> io::Result<bool> {
         Ok(false)
     }
 
-    /// Whether the device takes no writes at all: one was given up after all the time that a device
-    /// is given, and none has succeeded since. What one place refuses does not count.
+    /// Returns whether the device accepts no more writes: one was given up after the full time for
+    /// a device, and none has succeeded since. What only one location refuses does not count.
     fn has_given_up(&self) -> bool {
         false
     }
 
-    /// Whether the device refuses all writes at the moment: one is tried again that was refused
-    /// more often than a bad place would, for 0.3 s and more, and none has succeeded since.
+    /// Returns whether the device refuses all writes at the moment: one is being retried that was
+    /// refused more often than at a bad location, for 0.3 s or more, and none has succeeded since.
     fn is_refusing(&self) -> bool {
         false
     }
 
-    /// Whether other devices have what this one has: then what it refuses has failed after some
-    /// 70 ms, whatever it says, as it is done without.
+    /// Sets whether other devices have the same data: then a refused call fails after about 70 ms,
+    /// whatever the error, because the device can be spared.
     fn set_redundant(&self, _redundant: bool) {}
 
-    /// Whoever calls it holds nothing that others need, and has much to do, or waits for them:
-    /// they may go on. Whether they have: a world of one thread, which has nobody to wait for.
+    /// Lets other threads run, because the caller holds no lock, and has much to do or waits for
+    /// them. Returns whether they did: a world with one thread has nobody to wait for.
     fn give_way(&self) -> bool {
         std::thread::yield_now();
         false
     }
 
-    /// How often a write or a flush was retried that the device had refused.
+    /// Returns how often a refused write or flush was retried.
     fn retry_count(&self) -> u64 {
         0
     }
 
-    /// What it was asked since it was opened, as far as that is counted.
+    /// Returns the I/O counters since it was opened, as far as there are any.
     fn counts(&self) -> DiskSnapshot {
         DiskSnapshot::default()
     }
 
-    /// Writes, and makes durable what it wrote, in one step where the disk can. Says nothing of
-    /// earlier writes: where those count as well, [`Disk::write_as`] with [`Persist::All`].
+    /// Writes, and makes that durable, in one step if the disk can. Does not cover earlier writes:
+    /// for those, use [`Disk::write_as`] with [`Persist::All`].
     fn write_durable(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
         self.write(offset_bytes, frames)?;
         self.flush()
     }
 
-    /// Writes `frames` (perhaps none), and makes durable what `persist` says.
+    /// Writes `frames` (perhaps none), and makes durable what `persist` requests.
     fn write_as(&self, offset_bytes: u64, frames: &[Frame], persist: Persist) -> io::Result<()> {
         match persist {
             Persist::Nothing => self.write(offset_bytes, frames),

@@ -2,11 +2,11 @@
 
 use std::io;
 
-/// Fills `bytes` with what the kernel's generator gives: fit for keys and challenges.
+/// Fills `bytes` from the kernel's generator: fit for keys and challenges.
 ///
 /// # Errors
-/// If the kernel has no generator, or refuses it (a seccomp filter). There is no other source that
-/// a key may come from, so the caller must give up what it wanted the bytes for.
+/// If the kernel has no generator, or refuses it (a seccomp filter). Keys may come from no other
+/// source, so the caller must give up what it wanted the bytes for.
 pub fn entropy(bytes: &mut [u8]) -> io::Result<()> {
     getrandom::fill(bytes).map_err(|error| {
         io::Error::other(format!("the kernel's random generator does not answer: {error}"))

@@ -1,4 +1,4 @@
-//! A descriptor that rings signal by.
+//! A descriptor by which rings signal.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -8,38 +8,38 @@ use std::time::Duration;
 use crate::timer::is_readable_within;
 
 /// A descriptor (`eventfd`) that becomes readable each time something has ended. Several rings of a
-/// thread can have the same one.
+/// thread can share one.
 #[derive(Debug)]
 pub struct Event(OwnedFd);
 
 impl Event {
-    /// One by which nothing was signalled yet.
+    /// Creates one that is not signalled.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     pub fn new() -> io::Result<Self> {
         // SAFETY: no memory is passed; the result is checked before it is used.
         let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if event < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just made, and nobody else has it.
+        // SAFETY: the descriptor was just created, and nobody else has it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(event) }))
     }
 
-    /// The descriptor, for a poller (edge-triggered).
+    /// Returns the descriptor, for a poller (edge-triggered).
     pub fn poll_fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }
 
-    /// Waits until something was signalled since this has returned last, so long at most.
+    /// Waits for a signal since this last returned, up to a timeout.
     pub fn wait(&self, timeout: Duration) {
         if !is_readable_within(self.poll_fd(), timeout) {
             return;
         }
         let mut count = 0u64;
         // SAFETY: the descriptor is open, and the kernel writes at most 8 bytes to a value of 8
-        // that lives on. That nothing is there (any more) is what was asked for.
+        // that outlives the call. That nothing is there (any more) is the intended result.
         let _ = unsafe { libc::read(self.poll_fd(), (&raw mut count).cast(), 8) };
     }
 }
@@ -52,7 +52,8 @@ mod tests {
     fn who_waits_hears_once_of_what_was_signalled() {
         let event = Event::new().unwrap();
         let one = 1u64;
-        // SAFETY: the descriptor is open, and the kernel reads 8 bytes of a value that lives on.
+        // SAFETY: the descriptor is open, and the kernel reads 8 bytes of a value that outlives the
+        // call.
         let written = unsafe { libc::write(event.poll_fd(), (&raw const one).cast(), 8) };
         assert_eq!(written, 8);
         assert!(is_readable_within(event.poll_fd(), Duration::ZERO));

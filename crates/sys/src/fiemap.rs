@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 
 /// `_IOWR('f', 11, struct fiemap)` of the kernel's `linux/fiemap.h`.
 const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
-/// Write delayed allocations out first, so that the answer is true.
+/// Writes delayed allocations out first, so that the answer is right.
 const FLAG_SYNC: u32 = 1;
 /// This extent is the file's last.
 const EXTENT_LAST: u32 = 1;
@@ -41,11 +41,11 @@ struct Map {
     extents: [Extent; EXTENTS_PER_CALL],
 }
 
-/// The byte ranges of `file` that were written at some time, in order. Holes and reserved space
-/// are left out.
+/// Returns the byte ranges of `file` that were ever written, in order. Holes and reserved space are
+/// left out.
 ///
 /// # Errors
-/// If the filesystem does not tell (tmpfs): then anything may have been written.
+/// If the filesystem does not report them (tmpfs): then anything may have been written.
 pub(crate) fn written_ranges(file: &File, len_bytes: u64) -> io::Result<Vec<Range<u64>>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     let mut start = 0;
@@ -59,8 +59,8 @@ pub(crate) fn written_ranges(file: &File, len_bytes: u64) -> io::Result<Vec<Rang
             reserved: 0,
             extents: [Extent::default(); EXTENTS_PER_CALL],
         };
-        // SAFETY: `map` has the layout of the kernel's struct fiemap with room for the number of
-        // extents that it names, and outlives the call.
+        // SAFETY: `map` has the layout of the kernel's struct fiemap with room for the given number
+        // of extents, and outlives the call.
         let result = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut map) };
         if result < 0 {
             return Err(io::Error::last_os_error());
@@ -81,7 +81,7 @@ pub(crate) fn written_ranges(file: &File, len_bytes: u64) -> io::Result<Vec<Rang
     Ok(ranges)
 }
 
-/// Adds a range behind the others, joined to the last where they touch.
+/// Adds a range after the others, merged with the last if they touch.
 fn add(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     match ranges.last_mut() {
         Some(last) if last.end >= range.start => last.end = last.end.max(range.end),

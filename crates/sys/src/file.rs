@@ -18,32 +18,32 @@ use crate::retrying::{RetryingDisk, invalid};
 use crate::units::{UNIT_BYTES, Units};
 use crate::{fiemap, iovec};
 
-/// Zeros to write, as large as a unit and aligned as `O_DIRECT` wants it.
+/// Zeros to write, as large as a unit and aligned for `O_DIRECT`.
 #[repr(C, align(4096))]
 struct Zeros([u8; UNIT_BYTES as usize]);
 static ZEROS: Zeros = Zeros([0; UNIT_BYTES as usize]);
 
-/// A file or a block device, moved past the page cache (`O_DIRECT`), owned by one process.
+/// A file or a block device, accessed without the page cache (`O_DIRECT`), owned by one process.
 pub type FileDisk = RetryingDisk<OpenFile>;
 
 /// The calls that a [`FileDisk`] makes.
 #[derive(Debug)]
 pub struct OpenFile {
     file: File,
-    /// Goes up only.
+    /// Only increases.
     len_bytes: AtomicU64,
     units: Units,
     notices: Vec<String>,
 }
 
 impl FileDisk {
-    /// Makes a file of `len_bytes` (a multiple of 4096) at `path`, which must not exist, with all
-    /// of its space reserved; or, where `path` is a block device, takes the device, of which
+    /// Creates a file of `len_bytes` (a multiple of 4096) at `path`, which must not exist, with all
+    /// of its space reserved; or, if `path` is a block device, takes the device, of which
     /// `len_bytes` are used.
     ///
     /// # Errors
-    /// If the file exists, there is no room, the device is smaller or in use, or what the system
-    /// says. A file that was made is removed again.
+    /// If the file exists, there is no room, the device is smaller or in use; those of the system.
+    /// A file that was created is removed again.
     pub fn create(path: &Path, len_bytes: u64) -> io::Result<Self> {
         if len_bytes == 0 || !len_bytes.is_multiple_of(FRAME_BYTES as u64) {
             return Err(invalid(format!("{len_bytes} bytes is not a multiple of 4096")));
@@ -61,7 +61,7 @@ impl FileDisk {
         let (file, notice) = open_direct(OpenOptions::new().write(true).create_new(true), path)?;
         let made = Self::reserve(file, path, len_bytes, notice);
         if made.is_err() {
-            // What failed is reported; an empty file left behind is not worth a second error.
+            // The failure is reported; an empty file left behind is not worth a second error.
             let _ = std::fs::remove_file(path);
         }
         made
@@ -85,12 +85,12 @@ impl FileDisk {
     /// Opens the file or the block device at `path`, and locks it.
     ///
     /// # Errors
-    /// `WouldBlock` if another process has it; what the system says.
+    /// `WouldBlock` if another process has it; those of the system.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::open_with(path, OpenOptions::new().write(true))
     }
 
-    /// As [`FileDisk::open`], to be read only: the file, its filesystem or the device may be
+    /// Opens it like [`FileDisk::open`], read-only: the file, its filesystem or the device may be
     /// read-only. Each write fails.
     ///
     /// # Errors
@@ -99,11 +99,11 @@ impl FileDisk {
         Self::open_with(path, &mut OpenOptions::new())
     }
 
-    /// As [`FileDisk::open_read_only`], without a lock: another process may have it, and write to
-    /// it meanwhile.
+    /// Opens it like [`FileDisk::open_read_only`], without a lock: another process may have it, and
+    /// write to it meanwhile.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     pub fn open_beside(path: &Path) -> io::Result<Self> {
         let (file, notice) = open_direct_beside(path)?;
         Self::of_opened(path, file, notice)
@@ -111,7 +111,7 @@ impl FileDisk {
 
     fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<Self> {
         if is_block_device(path) {
-            // On a device this flag says: not while it is mounted or otherwise in use.
+            // On a device this flag means: not while it is mounted or otherwise in use.
             options.custom_flags(libc::O_EXCL);
         }
         let (file, notice) = open_direct(options, path)?;
@@ -129,8 +129,8 @@ impl FileDisk {
     }
 
     fn over(file: File, len_bytes: u64, notice: Option<String>) -> Self {
-        // Where the filesystem does not tell, nothing is known to be untouched, and nothing will
-        // be prepared: slower, never wrong.
+        // If the filesystem does not report it, nothing counts as unwritten, and nothing will be
+        // prepared: slower, never wrong.
         let units = fiemap::written_ranges(&file, len_bytes).map_or_else(
             |_| Units::all_written(),
             |ranges| Units::with_written(len_bytes, &ranges),
@@ -140,7 +140,7 @@ impl FileDisk {
         Self::new(OpenFile { file, len_bytes, units, notices })
     }
 
-    /// What an administrator should know about this disk, one sentence each; mostly nothing.
+    /// Returns messages for the administrator about this disk, one sentence each; usually none.
     pub fn notices(&self) -> &[String] {
         &self.calls().notices
     }
@@ -153,9 +153,9 @@ impl FileDisk {
         self.calls().file.as_raw_fd()
     }
 
-    /// Writes zeros and flushes them. For who has claimed the units. In as few calls as can be:
-    /// each changes the file's marks, and while the filesystem's journal has such a change open,
-    /// durable writes to other parts of the file wait for the journal as well.
+    /// Writes zeros and flushes them, for a caller that has claimed the units. In as few calls as
+    /// possible: each changes the file's extents, and while the filesystem's journal has such a
+    /// change open, durable writes to other parts of the file wait for the journal as well.
     pub(crate) fn write_zeros(&self, offset_bytes: u64, len_bytes: u64) -> io::Result<()> {
         let mut done = 0;
         while done < len_bytes {
@@ -169,8 +169,8 @@ impl FileDisk {
                 .collect();
             let offset = (offset_bytes + done) as i64;
             let write = || {
-                // SAFETY: each vector names bytes of a static that never changes; the kernel only
-                // reads them.
+                // SAFETY: each vector points to bytes of a static that never changes; the kernel
+                // only reads them.
                 let result = unsafe {
                     let count = iovecs.len() as i32;
                     libc::pwritev2(self.raw_fd(), iovecs.as_ptr(), count, offset, 0)
@@ -191,8 +191,8 @@ impl Calls for OpenFile {
         self.len_bytes.load(Ordering::Acquire)
     }
 
-    /// A file is made longer, with the space reserved; of a device, what it has got is used. What
-    /// is new is not prepared ahead of the log before the next opening: slower, never wrong.
+    /// Grows a file, with its space reserved; for a device, uses its new size. The new space is not
+    /// prepared ahead of the log before the next opening: slower, never wrong.
     fn grow(&self, len_bytes: u64) -> io::Result<()> {
         if self.file.metadata()?.file_type().is_block_device() {
             let has = (&self.file).seek(SeekFrom::End(0))?;
@@ -207,8 +207,8 @@ impl Calls for OpenFile {
         Ok(())
     }
 
-    /// Of a file the space goes back to its filesystem, of a device to what is below it, if that
-    /// wants it.
+    /// The space of a file goes back to its filesystem, that of a device to the layer below it, if
+    /// that supports it.
     fn discard(&self, offset_bytes: u64, len_bytes: u64) -> io::Result<bool> {
         let done = match self.file.metadata()?.file_type().is_block_device() {
             true => discard_of_device(&self.file, [offset_bytes, len_bytes]),
@@ -236,8 +236,8 @@ impl Calls for OpenFile {
         let mut iovecs = Vec::with_capacity(frames.len().min(iovec::IOVECS_MAX));
         iovec::for_read(&mut iovecs, frames, skip_bytes);
         let offset = (offset_bytes + skip_bytes as u64) as i64;
-        // SAFETY: each vector names bytes of a frame that `frames` borrows exclusively for longer
-        // than the call.
+        // SAFETY: each vector points to bytes of a frame that `frames` borrows exclusively for
+        // longer than the call.
         let result = unsafe {
             let count = iovecs.len() as i32;
             libc::preadv(self.file.as_raw_fd(), iovecs.as_ptr(), count, offset)
@@ -256,8 +256,8 @@ impl Calls for OpenFile {
         iovec::for_write(&mut iovecs, frames, skip_bytes);
         let offset = (offset_bytes + skip_bytes as u64) as i64;
         let flags = if dsync { libc::RWF_DSYNC } else { 0 };
-        // SAFETY: each vector names bytes of a frame that `frames` keeps alive and that nobody can
-        // change; the kernel only reads them.
+        // SAFETY: each vector points to bytes of a frame that `frames` keeps alive and that nobody
+        // can change; the kernel only reads them.
         let result = unsafe {
             let count = iovecs.len() as i32;
             libc::pwritev2(self.file.as_raw_fd(), iovecs.as_ptr(), count, offset, flags)
@@ -270,7 +270,7 @@ impl Calls for OpenFile {
     }
 }
 
-/// What a call has moved that returned `result`.
+/// Returns how much a call with this `result` has transferred.
 fn moved(result: isize, nothing: &str) -> io::Result<usize> {
     match usize::try_from(result) {
         Ok(0) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, nothing.to_owned())),
@@ -279,8 +279,8 @@ fn moved(result: isize, nothing: &str) -> io::Result<usize> {
     }
 }
 
-/// Reserves the space of a file up to a length, and makes it so long where it is shorter. If that
-/// can't be had, the file is as long as it was, and has taken nothing.
+/// Reserves the space of a file up to a length, and extends it if it is shorter. On failure the
+/// file has its old length, and no reserved space.
 fn allocate(file: &File, len_bytes: u64) -> io::Result<()> {
     let refused = |error: io::Error| {
         let text = format!("could not reserve {len_bytes} bytes: {error}");
@@ -314,7 +314,7 @@ fn discard_of_device(file: &File, range: [u64; 2]) -> io::Result<()> {
     }
 }
 
-/// Gives a range of a file back to its filesystem; the file stays as long as it is.
+/// Returns a range of a file to its filesystem; the file keeps its length.
 fn punch_hole(file: &File, offset_bytes: u64, len_bytes: u64) -> io::Result<()> {
     let too_long = |_| invalid("too long for a file".into());
     let offset = i64::try_from(offset_bytes).map_err(too_long)?;
@@ -327,7 +327,7 @@ fn punch_hole(file: &File, offset_bytes: u64, len_bytes: u64) -> io::Result<()> 
     }
 }
 
-/// Bytes that are free in the filesystem of a file, those that only root may have among them.
+/// Returns the free bytes in the filesystem of a file, including those reserved for root.
 fn free_bytes(file: &File) -> io::Result<u64> {
     let mut status = std::mem::MaybeUninit::<libc::statvfs>::uninit();
     // SAFETY: the descriptor is open, and the kernel fills the structure if it returns 0.
@@ -340,7 +340,7 @@ fn free_bytes(file: &File) -> io::Result<u64> {
     Ok(status.f_bfree.saturating_mul(status.f_frsize))
 }
 
-/// Filesystems keep what they got before they ran out of space.
+/// Filesystems keep what they reserved before they ran out of space.
 fn reserve_or_give_back(
     file: &File,
     before_bytes: u64,

@@ -1,25 +1,25 @@
-//! Flushes that fail, and which others may not be believed then.
+//! Failed flushes, and which other flushes do not count then.
 //!
-//! A flush is never merely repeated. The disk is opened with `O_DIRECT`, so what a write has left
-//! volatile is in the device's cache; when a flush fails, the device may have lost some of that,
-//! and the next flush succeeds all the same, since it has nothing left to do. (Through the page
-//! cache it is the kernel that takes the pages for clean then.) A write with its own flush
-//! (`RWF_DSYNC`) that fails is such a flush as well: others' writes were in the cache. So each
-//! failure is counted, and a flush speaks for a write only if none has failed since that began:
+//! A flush is never merely repeated. The disk is opened with `O_DIRECT`, so volatile writes are in
+//! the device's cache; when a flush fails, the device may have lost some of them, and the next
+//! flush succeeds nevertheless, because it has nothing left to do. (Through the page cache it is
+//! the kernel that considers the pages clean then.) A write with its own flush (`RWF_DSYNC`) that
+//! fails is such a flush as well, because others' writes were in the cache. So each failure is
+//! counted, and a flush covers a write only if none has failed since the write began:
 //!
 //! * A write that is to be durable by itself is written again with its flush. So are a checkpoint
 //!   and a superblock ([`crate::Disk::write_and_flush`]).
 //! * A flush for all earlier writes ([`crate::Disk::flush`]: the log with `durability = "flush"`)
-//!   fails, and is not tried again here: whoever has written those writes them again first. They
-//!   ask for [`crate::Disk::flush_failures`] before they write, and once more behind the flush. The
-//!   next flush of that kind begins after a pause, which grows as long as they fail.
+//!   fails, and is not retried here: the writer of that data writes it again first. It reads
+//!   [`crate::Disk::flush_failures`] before it writes, and again after the flush. The next flush of
+//!   that kind begins after a pause, which grows as long as they fail.
 //!
 //! # Two at once
-//! Of two flushes that overlap, the one that has failed on the device may be the one that is heard
-//! of later. So the success of a flush counts only when all have ended that were under way at its
-//! end ([`Flushes::has_passed`]). A write with its own flush does not wait for others: on a device
-//! with FUA it does not depend on them, and on one without, the kernel answers a failed flush
-//! before it sends the next one.
+//! Of two flushes that overlap, the one that has failed on the device may be reported later. So the
+//! success of a flush counts only when all have ended that were in flight at its end
+//! ([`Flushes::has_passed`]). A write with its own flush does not wait for others: on a device with
+//! FUA it does not depend on them, and on one without, the kernel reports a failed flush before it
+//! sends the next one.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -33,7 +33,7 @@ use crate::retry::pause_of;
 #[must_use]
 pub(crate) struct Ticket(u64);
 
-/// Calls that were under way when another one ended.
+/// Calls that were in flight when another one ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Overlap {
     before: u64,
@@ -50,7 +50,7 @@ struct UnderWay {
 #[derive(Debug, Default)]
 pub(crate) struct Flushes {
     failed: AtomicU64,
-    /// Those for all earlier writes that have failed in a row.
+    /// How many for all earlier writes have failed in a row.
     in_a_row: AtomicU32,
     under_way: Mutex<UnderWay>,
 }
@@ -60,12 +60,12 @@ impl Flushes {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many have failed.
+    /// Returns how many have failed.
     pub(crate) fn failed(&self) -> u64 {
         self.failed.load(Ordering::Acquire)
     }
 
-    /// A call that flushes begins.
+    /// Begins a call that flushes.
     pub(crate) fn begin(&self) -> Ticket {
         let mut under_way = self.under_way();
         let ticket = under_way.next;
@@ -74,9 +74,9 @@ impl Flushes {
         Ticket(ticket)
     }
 
-    /// It has ended. Says what must end before its success counts.
+    /// Ends it. Returns what must end before its success counts.
     pub(crate) fn end(&self, ticket: Ticket, error: Option<&io::Error>) -> Overlap {
-        // First: whoever sees that it has ended sees that it has failed.
+        // First: whoever sees that it has ended must see that it has failed.
         if error.is_some_and(may_have_lost) {
             self.failed.fetch_add(1, Ordering::AcqRel);
         }
@@ -85,21 +85,21 @@ impl Flushes {
         Overlap { before: under_way.next }
     }
 
-    /// Whether all of them have ended.
+    /// Returns whether all of them have ended.
     pub(crate) fn has_passed(&self, overlap: Overlap) -> bool {
         self.under_way().tickets.first().is_none_or(|oldest| *oldest >= overlap.before)
     }
 
-    /// What the success of a flush means for writes that began when `before` had failed.
+    /// Returns what the success of a flush means for writes that began when `before` had failed.
     pub(crate) fn judge(&self, before: u64) -> io::Result<()> {
         match self.failed() == before {
             true => Ok(()),
-            // It could speak for what another one has lost.
+            // It could cover what another one has lost.
             false => Err(io::Error::from_raw_os_error(libc::EIO)),
         }
     }
 
-    /// A flush for all earlier writes has ended.
+    /// Records the end of a flush for all earlier writes.
     pub(crate) fn note_for_all(&self, result: &io::Result<()>) {
         match result {
             Ok(()) => self.in_a_row.store(0, Ordering::Relaxed),
@@ -107,15 +107,15 @@ impl Flushes {
         }
     }
 
-    /// How long to wait before the next flush for all earlier writes.
+    /// Returns how long to wait before the next flush for all earlier writes.
     pub(crate) fn pause(&self) -> Option<Duration> {
         let failed = self.in_a_row.load(Ordering::Relaxed);
         (failed > 0).then(|| pause_of(failed))
     }
 }
 
-/// Whether a call that flushes may have lost something. Where a write with its own flush found no
-/// space it did not come to that.
+/// Returns whether a call that flushes may have lost something. A write with its own flush that
+/// found no space did not get that far.
 fn may_have_lost(error: &io::Error) -> bool {
     let harmless = [libc::ENOSPC, libc::EDQUOT, libc::EOPNOTSUPP, libc::EINVAL];
     !error.raw_os_error().is_some_and(|code| harmless.contains(&code))
@@ -131,7 +131,7 @@ mod tests {
         let (first, second) = (flushes.begin(), flushes.begin());
         let overlap = flushes.end(second, None);
         assert!(!flushes.has_passed(overlap));
-        // What begins behind it is nothing to it.
+        // What begins after it does not matter to it.
         let third = flushes.begin();
         let error = io::Error::from_raw_os_error(libc::EIO);
         flushes.end(first, Some(&error));

@@ -1,11 +1,11 @@
-//! Frames as the kernel's vectors.
+//! Frames as I/O vectors of the kernel.
 
 use block::{FRAME_BYTES, Frame, FrameMut};
 
-/// The most pieces that one call takes (`IOV_MAX` of Linux).
+/// The maximum number of vectors of one call (`IOV_MAX` of Linux).
 pub(crate) const IOVECS_MAX: usize = 1024;
 
-/// Puts into `iovecs` the pieces of `frames` from byte `skip_bytes` on, at most [`IOVECS_MAX`].
+/// Adds the vectors of `frames` from byte `skip_bytes` on to `iovecs`, at most [`IOVECS_MAX`].
 /// Returns how many bytes they are.
 pub(crate) fn for_read(
     iovecs: &mut Vec<libc::iovec>,
@@ -24,7 +24,7 @@ pub(crate) fn for_read(
     len
 }
 
-/// As [`for_read`], for frames that the kernel only reads from.
+/// Does the same as [`for_read`] for frames that the kernel only reads from.
 pub(crate) fn for_write(
     iovecs: &mut Vec<libc::iovec>,
     frames: &[Frame],

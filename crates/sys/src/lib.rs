@@ -1,18 +1,19 @@
-//! The only effects: disks, the clock, entropy. The only crate of the array that may be `unsafe`.
+//! The only effects: disks, the clock, entropy. The only crate of the array, except `parity`, that
+//! may be `unsafe`.
 //!
-//! * [`Disk`]: what the store needs of a disk; [`FileDisk`] is a real one,
-//! * [`Ring`]: the asynchronous way to the same disk, one a front-end thread; several of a thread
-//!   signal by one [`Event`],
-//! * [`Calls`]: what both do in the end; the simulator has calls of its own below the same
+//! * [`Disk`]: what the store requires of a disk; [`FileDisk`] is a real one,
+//! * [`Ring`]: asynchronous access to the same disk, one for each front-end thread; several of a
+//!   thread signal by one [`Event`],
+//! * [`Calls`]: what both do in the end; the simulator has its own calls below the same
 //!   [`RetryingDisk`] and the same [`Transfers`],
-//! * [`Clock`]: time since the start, [`Timer`]: one that a poller hears, [`wall`]: the time of
-//!   day,
-//! * [`attendant`]: threads that work beside those that hosts wait for,
+//! * [`Clock`]: time since the start; [`Timer`]: one with a descriptor for pollers; [`wall`]: the
+//!   time of day,
+//! * [`attendant`]: low-priority threads next to those that hosts wait for,
 //! * [`entropy()`]: random bytes from the kernel,
-//! * [`announce()`]: telling neighbours that an address is here now,
+//! * [`announce()`]: announcing to neighbors that an address is here now,
 //! * [`reservations`]: who may write to a device that several machines reach,
-//! * [`counts`]: what a disk was asked, counted,
-//! * [`allocations`]: what a thread allocates, counted, for tests.
+//! * [`counts`]: I/O counters of a disk,
+//! * [`allocations`]: counting what a thread allocates, for tests.
 
 pub mod allocations;
 mod announce;

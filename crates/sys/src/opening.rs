@@ -1,4 +1,4 @@
-//! Opening files and devices: past the page cache, and locked by one process.
+//! Opening files and devices: bypassing the page cache, and locked by one process.
 #![allow(unsafe_code)]
 
 use std::fs::{File, OpenOptions};
@@ -8,13 +8,13 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long an opening waits for a device, or for the lock of a file, that somebody else has: the
-/// kernel lets go of them only when the transfers of a process that has ended have ended, and its
-/// rings were taken down, which can take seconds on a loaded machine.
+/// How long an opening waits for a device, or for the lock of a file, that another process has: the
+/// kernel releases them only when the I/O of an ended process has completed, and its rings were
+/// torn down, which can take seconds on a loaded machine.
 const IN_USE_WAIT: Duration = Duration::from_secs(5);
 const IN_USE_RETRY: Duration = Duration::from_millis(2);
 
-/// Calls `attempt` until it says something else than that another one has it, for so long.
+/// Calls `attempt`, for up to this time, until its result is not that another process has it.
 fn while_in_use<T>(
     patience: Duration,
     mut attempt: impl FnMut() -> io::Result<T>,
@@ -36,8 +36,8 @@ pub(crate) fn is_block_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
-/// Opens past the page cache, to be written or at least read by nobody else; through it, with a
-/// notice, where the filesystem refuses that.
+/// Opens a file that nobody else may write or at least read, bypassing the page cache; through it,
+/// with a notice, if the filesystem refuses that.
 pub(crate) fn open_direct(
     options: &mut OpenOptions,
     path: &Path,
@@ -46,7 +46,7 @@ pub(crate) fn open_direct(
     open_flagged(options, path, flags)
 }
 
-/// The same to read what others have.
+/// The same for reading what others have open.
 pub(crate) fn open_direct_beside(path: &Path) -> io::Result<(File, Option<String>)> {
     open_flagged(&mut OpenOptions::new(), path, 0)
 }
@@ -59,7 +59,7 @@ fn open_flagged(
     options.read(true);
     match while_in_use(IN_USE_WAIT, || options.custom_flags(flags | libc::O_DIRECT).open(path)) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-            // The kernel may have made the file before it refused the flag.
+            // The kernel may have created the file before it refused the flag.
             let file = options.custom_flags(flags).create_new(false).open(path)?;
             let notice = format!(
                 "{}: the filesystem refuses O_DIRECT; data passes through the page cache, which \
@@ -74,7 +74,7 @@ fn open_flagged(
     }
 }
 
-/// Takes the lock that says "this process has the pool".
+/// Takes the lock that means "this process has the pool".
 pub(crate) fn lock(file: &File, path: &Path) -> io::Result<()> {
     let locked = while_in_use(IN_USE_WAIT, || {
         // SAFETY: the descriptor is open for the duration of the call; no memory is passed.

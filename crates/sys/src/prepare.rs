@@ -1,12 +1,12 @@
-//! Space that is ready to be written durably.
+//! Preparing space for fast durable writes.
 //!
 //! A filesystem that reserves space for a file marks it "unwritten", and the first write to each
 //! part of it changes that mark. A durable write must then wait for the filesystem's own journal,
-//! which makes it several times as dear as a second write to the same place. So a file's space is
-//! written once with zeros before the log gets there: by [`FileDisk::prepare_ahead`], or by a
-//! [`Preparer`], a thread that keeps ahead of the writes that it sees.
+//! which makes it several times as expensive as a second write to the same location. So a file's
+//! space is written once with zeros before the log gets there: by [`FileDisk::prepare_ahead`], or
+//! by a [`Preparer`], a thread that keeps ahead of the writes that it sees.
 //!
-//! What keeps zeros from ever overwriting data is in [`crate::units`].
+//! [`crate::units`] prevents zeros from ever overwriting data.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,11 +18,11 @@ use crate::units::{STEP_UNITS, UNIT_BYTES, UNTOUCHED, WRITTEN};
 
 impl FileDisk {
     /// Writes zeros durably to whatever in `offset_bytes..offset_bytes + len_bytes` was never
-    /// written, in whole MiB inside the range, so that later durable writes there are fast. Never
-    /// touches data, whoever writes at the same time. Returns the bytes that it wrote.
+    /// written, in whole MiB within the range, so that later durable writes there are fast. Never
+    /// overwrites data, even with concurrent writers. Returns the bytes that it wrote.
     ///
     /// # Errors
-    /// What the device says. Units that were not done stay as they were.
+    /// Those of the device. Units that were not done stay as they were.
     pub fn prepare_ahead(&self, offset_bytes: u64, len_bytes: u64) -> io::Result<u64> {
         let end = offset_bytes.saturating_add(len_bytes).min(crate::Disk::len_bytes(self));
         let mut rest = offset_bytes.div_ceil(UNIT_BYTES)..end / UNIT_BYTES;
@@ -40,13 +40,13 @@ impl FileDisk {
         Ok(done_bytes)
     }
 
-    /// How many bytes were never written.
+    /// Returns how many bytes were never written.
     pub fn untouched_bytes(&self) -> u64 {
         self.units().untouched_count() * UNIT_BYTES
     }
 }
 
-/// A thread that prepares space ahead of the writes that the disk sees. Ends when it is dropped.
+/// A thread that prepares space ahead of the disk's writes. Ends when it is dropped.
 #[derive(Debug)]
 pub struct Preparer {
     disk: Arc<FileDisk>,
@@ -55,9 +55,9 @@ pub struct Preparer {
 }
 
 impl Preparer {
-    /// Keeps `ahead_bytes` behind the latest write ready, and starts again when half of that is
-    /// used up. `report` is told, once, when the device refuses; preparing ends then, which costs
-    /// speed and nothing else.
+    /// Keeps `ahead_bytes` after the latest write prepared, and starts again when half of that is
+    /// used up. Calls `report` once if the device refuses; preparing then ends, which only costs
+    /// speed.
     ///
     /// # Errors
     /// If no thread can be started.

@@ -1,11 +1,11 @@
-//! Persistent reservations of a block device (SPC-4; `linux/pr.h`): the device itself says who may
-//! write to it.
+//! Persistent reservations of a block device (SPC-4; `linux/pr.h`): the device itself enforces who
+//! may write to it.
 //!
 //! The reservation is always of the type *write exclusive, registrants only*: everybody may read,
-//! and only who has registered a key may write. A write of somebody else fails with `EBADE`.
+//! and only those who have registered a key may write. Other writes fail with `EBADE`.
 //!
-//! The kernel's own calls say nothing of keys that others have registered, so these are asked for
-//! by a SCSI command (`SG_IO`).
+//! The kernel's own calls do not report keys that others have registered, so these are read with a
+//! SCSI command (`SG_IO`).
 #![allow(unsafe_code)]
 
 use std::fs::{File, OpenOptions};
@@ -27,37 +27,37 @@ const REGISTER: libc::Ioctl = of_pr(200, 24);
 const RESERVE: libc::Ioctl = of_pr(201, 16);
 const PREEMPT_ABORT: libc::Ioctl = of_pr(204, 24);
 const CLEAR: libc::Ioctl = of_pr(205, 16);
-/// `PR_FL_IGNORE_KEY`: whatever key was registered before.
+/// `PR_FL_IGNORE_KEY`: replaces any previously registered key.
 const IGNORE_KEY: u32 = 1;
 /// `PR_WRITE_EXCLUSIVE_REG_ONLY`.
 const TYPE: u32 = 3;
 /// The same in SCSI, with the scope of a logical unit.
 const SCOPE_AND_TYPE: u8 = 5;
 
-/// How often a call is made that ends with something which may pass, such as a unit attention.
+/// How often a call is made that ends with something temporary, such as a unit attention.
 const TRIES_MAX: u32 = 8;
 const TRY_PAUSE: Duration = Duration::from_millis(20);
-/// The most keys that are read: two controllers, with a few paths each.
+/// The maximum number of keys that are read: two controllers, with a few paths each.
 const KEYS_MAX: usize = 1024;
 
-/// What a device says of who may write.
+/// The registrations and the reservation of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registered {
-    /// All keys, in order, each once, whatever paths they were registered by.
+    /// All keys, in order, each once, by whatever paths they were registered.
     pub keys: Vec<u64>,
-    /// The key of whoever holds the reservation.
+    /// The key of the holder of the reservation.
     pub holder: Option<u64>,
 }
 
 /// A device that can be reserved.
 pub trait Reservable: Send + Sync {
-    /// Registers a key, in the place of one that was registered from here; 0: none any more.
+    /// Registers a key, replacing the one that was registered from here; 0 removes it.
     ///
     /// # Errors
-    /// What the device says.
+    /// Those of the device.
     fn register(&self, key: u64) -> Result<(), ReservationError>;
 
-    /// Registers another key in the place of exactly this one.
+    /// Replaces exactly this key, registered from here, by another one.
     ///
     /// # Errors
     /// [`ReservationError::Conflict`] if it is not registered from here.
@@ -66,23 +66,23 @@ pub trait Reservable: Send + Sync {
     /// Takes the reservation with the registered key.
     ///
     /// # Errors
-    /// [`ReservationError::Conflict`] if it is another one's.
+    /// [`ReservationError::Conflict`] if another key holds it.
     fn reserve(&self, key: u64) -> Result<(), ReservationError>;
 
-    /// Takes another key's registration away, with what is under way of it, and its reservation.
+    /// Removes another key's registration and reservation, and aborts its commands in flight.
     ///
     /// # Errors
     /// [`ReservationError::Conflict`] if it is not registered.
     fn preempt_and_abort(&self, key: u64, other: u64) -> Result<(), ReservationError>;
 
-    /// Who has registered, and who holds the reservation.
+    /// Reads the registered keys, and the holder of the reservation.
     ///
     /// # Errors
-    /// What the device says; [`ReservationError::Conflict`] if the reservation is of another type.
+    /// Those of the device; [`ReservationError::Conflict`] if the reservation is of another type.
     fn registered(&self) -> Result<Registered, ReservationError>;
 }
 
-/// A block device of which reservations are asked.
+/// A block device with reservations.
 #[derive(Debug)]
 pub struct ReservedDevice(File);
 
@@ -101,8 +101,8 @@ struct Reservation {
     flags: u32,
 }
 
-/// `struct pr_preempt`. Its first key is called the old one there, and is the one of whoever makes
-/// the call (`sd_pr_preempt`, `nvme_pr_preempt`).
+/// `struct pr_preempt`. Its first key is called the old one there, and is the one of the caller
+/// (`sd_pr_preempt`, `nvme_pr_preempt`).
 #[repr(C)]
 struct Preemption {
     own_key: u64,
@@ -112,10 +112,10 @@ struct Preemption {
 }
 
 impl ReservedDevice {
-    /// Opens the device at `path`, whoever uses it.
+    /// Opens the device at `path`, even if others use it.
     ///
     /// # Errors
-    /// [`ReservationError::Unsupported`] if it is no block device; what the system says.
+    /// [`ReservationError::Unsupported`] if it is not a block device; those of the system.
     pub fn open(path: &Path) -> Result<Self, ReservationError> {
         if !std::fs::metadata(path)?.file_type().is_block_device() {
             return Err(ReservationError::Unsupported("it is no block device".into()));
@@ -123,7 +123,7 @@ impl ReservedDevice {
         Ok(Self(OpenOptions::new().read(true).write(true).open(path)?))
     }
 
-    /// Takes away all registrations, and the reservation.
+    /// Removes all registrations, and the reservation.
     ///
     /// # Errors
     /// [`ReservationError::Conflict`] if the key is not registered from here.
@@ -139,7 +139,7 @@ impl ReservedDevice {
         })
     }
 
-    /// Asks by PERSISTENT RESERVE IN, with this service action.
+    /// Executes PERSISTENT RESERVE IN with this service action.
     fn ask(&self, action: u8, answer: &mut [u8]) -> Result<(), ReservationError> {
         let len = u16::try_from(answer.len()).unwrap_or(u16::MAX).to_be_bytes();
         let command = [0x5e, action, 0, 0, 0, 0, 0, len[0], len[1], 0];
@@ -175,7 +175,7 @@ impl Reservable for ReservedDevice {
     }
 }
 
-/// The keys in the answer to READ KEYS.
+/// Returns the keys in the response to READ KEYS.
 fn keys_of(answer: &[u8]) -> Vec<u64> {
     let len = u32_at(answer, 4) as usize;
     let keys = answer[8..].chunks_exact(8).take(len / 8);
@@ -185,7 +185,7 @@ fn keys_of(answer: &[u8]) -> Vec<u64> {
     keys
 }
 
-/// The key in the answer to READ RESERVATION.
+/// Returns the key in the response to READ RESERVATION.
 fn holder_of(answer: &[u8; 24]) -> Result<Option<u64>, ReservationError> {
     match (u32_at(answer, 4), answer[21]) {
         (0, _) => Ok(None),
@@ -202,7 +202,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + 8].iter().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// Makes a call until it has ended with something that lasts.
+/// Repeats a call until its result is not temporary.
 fn patiently(mut call: impl FnMut() -> Ended) -> Result<(), ReservationError> {
     let mut tries = 0;
     loop {

@@ -1,13 +1,13 @@
-//! Writes that are refused for a while: a filesystem below that is full, a path that is gone, an
-//! error that does not come again.
+//! Writes that are refused temporarily: the filesystem below is full, a path is gone, or an error
+//! does not repeat.
 //!
-//! Such a write is tried again, whole and at the same place, with growing pauses; whoever waits for
-//! it waits longer, and learns of it only if it fails for good.
+//! Such a write is retried, whole and at the same location, with growing pauses; its caller waits
+//! longer, and gets an error only if it fails permanently.
 //!
-//! A read that fails is tried again as well, a few times within some 20 ms: an error that does not
-//! come again must not pass for a bad block, and a bad block must hold nobody up for long.
+//! A read that fails is retried as well, a few times within about 20 ms: an error that does not
+//! repeat must not count as a bad block, and a bad block must not delay anybody for long.
 //!
-//! A flush that fails is another matter: [`crate::flushes`].
+//! A flush that fails is a different matter: [`crate::flushes`].
 
 use std::fmt;
 use std::io;
@@ -17,48 +17,49 @@ use std::time::Duration;
 
 use crate::disk::READ_TRIES_MAX;
 
-/// The first pause. Each is twice the one before, up to [`PAUSE_MAX`].
+/// The first pause. Each is twice the previous one, up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// How often an error of the device is met before the write has failed: for some 30 s, as long as
-/// hosts wait for an answer.
+/// How many errors of the device make a write fail: about 30 s, as long as hosts wait for a
+/// response.
 const TRIES_MAX: u32 = 36;
-/// How often EIO is met at a place, for some 70 ms, as long as other places take writes: the place
-/// may be bad, and what is written is placed elsewhere then. When writes to two places have failed
-/// in a row, it is the device, and [`TRIES_MAX`] holds.
+/// How many times EIO at a location makes a write fail, about 70 ms, as long as other locations
+/// accept writes: the location may be bad, and the data is then written elsewhere. When writes to
+/// two locations have failed in a row, the device is the cause, and [`TRIES_MAX`] applies.
 const TRIES_AT_A_PLACE_MAX: u32 = 4;
-/// How often a write is tried that finds no space below: for some 15 minutes. Somebody can make
-/// space, and until then nothing is lost.
+/// How many times a write is tried that finds no space below: for about 15 minutes. Somebody can
+/// free space, and until then nothing is lost.
 const TRIES_WITHOUT_SPACE_MAX: u32 = 900;
-/// How long a sleeper looks away from the end of all patience.
+/// How often a sleeper checks whether all retries were ended.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// The pause behind a read that has failed. Each is four times the one before.
+/// The first pause after a failed read. Each is four times the previous one.
 const READ_PAUSE_FIRST: Duration = Duration::from_millis(1);
 
 type Report = Box<dyn Fn(&str) + Send + Sync>;
 type Fenced = Box<dyn Fn() + Send + Sync>;
 
-/// What is refused, and how often it is tried again.
+/// What is refused, and how often it is retried.
 #[derive(Default)]
 pub(crate) struct Retries {
     ended: AtomicBool,
     count: AtomicU64,
     /// A write was given up, and none has succeeded since.
     failing: AtomicBool,
-    /// As that, and it was tried for as long as a device is given.
+    /// The same, and it was tried for the full time for a device.
     given_up: AtomicBool,
-    /// How often a write was refused that is tried again still, since one has succeeded.
+    /// The highest number of times that a write still being retried was refused, since one has
+    /// succeeded.
     refused: AtomicU32,
-    /// Other devices have what this one has.
+    /// Other devices have the same data.
     redundant: AtomicBool,
     report: Mutex<Option<Report>>,
-    /// What is done when the device is reserved for somebody else.
+    /// Called when the device is reserved for others.
     fenced: OnceLock<Fenced>,
     /// Pauses take no time.
     #[cfg(test)]
     pub(crate) at_once: AtomicBool,
-    /// Error numbers that the next writes end with, and the next flushes.
+    /// Error numbers with which the next writes and flushes end.
     #[cfg(test)]
     pub(crate) faults: Mutex<std::collections::VecDeque<i32>>,
     #[cfg(test)]
@@ -67,7 +68,7 @@ pub(crate) struct Retries {
     pub(crate) read_faults: Mutex<std::collections::VecDeque<i32>>,
 }
 
-/// For how long a write is tried again.
+/// For how long a write is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
     /// Not at all.
@@ -76,11 +77,11 @@ pub(crate) enum Patience {
     Place,
     /// It can't, or has failed elsewhere already.
     Device,
-    /// Other devices have the same: this one is done without, if it goes on to fail.
+    /// Other devices have the same data: this one can be spared if it keeps failing.
     Redundant,
 }
 
-/// How often a write that ends with such an error is tried.
+/// Returns how often a write with such an error is tried.
 fn tries_max(error: &io::Error, patience: Patience) -> u32 {
     match error.raw_os_error() {
         _ if patience == Patience::None => 1,
@@ -97,25 +98,25 @@ fn tries_max(error: &io::Error, patience: Patience) -> u32 {
     }
 }
 
-/// The pause behind what has failed for the `tries`-th time.
+/// Returns the pause after the failure number `tries`.
 pub(crate) fn pause_of(tries: u32) -> Duration {
     PAUSE_FIRST.saturating_mul(1 << (tries - 1).min(16)).min(PAUSE_MAX)
 }
 
-/// The pause behind a write that has failed for the `tries`-th time; `None`: it has failed.
+/// Returns the pause after failure number `tries` of a write; `None`: it has failed.
 fn pause_after(error: &io::Error, tries: u32, patience: Patience) -> Option<Duration> {
     (tries < tries_max(error, patience)).then(|| pause_of(tries))
 }
 
-/// The pause behind a read that has failed for the `tries`-th time; `None`: it has failed.
+/// Returns the pause after failure number `tries` of a read; `None`: it has failed.
 fn read_pause_after(error: &io::Error, tries: u32, patience: Patience) -> Option<Duration> {
     let may_pass = tries_max(error, patience) > 1;
     (may_pass && tries < READ_TRIES_MAX).then(|| READ_PAUSE_FIRST * 4u32.pow(tries - 1))
 }
 
 impl Retries {
-    /// A transfer has ended that has failed `refused` times before: how long to wait before it is
-    /// tried again; `None` if it is not.
+    /// Handles the end of a transfer that has failed `refused` times before: returns how long to
+    /// wait before it is retried; `None` if it is not.
     pub(crate) fn ended(
         &self,
         is_write: bool,
@@ -135,7 +136,7 @@ impl Retries {
         None
     }
 
-    /// A write has failed for the `tries`-th time: how long to wait before it is tried again;
+    /// Handles failure number `tries` of a write: returns how long to wait before it is retried;
     /// `None` if it is not.
     pub(crate) fn refused(
         &self,
@@ -170,7 +171,7 @@ impl Retries {
         Some(pause)
     }
 
-    /// A write has succeeded that was refused so often.
+    /// Records that a write has succeeded that was refused so often.
     pub(crate) fn passed(&self, refused: u32) {
         if self.is_refusing() {
             self.refused.store(0, Ordering::Relaxed);
@@ -194,12 +195,12 @@ impl Retries {
         self.refused.load(Ordering::Relaxed) > TRIES_AT_A_PLACE_MAX
     }
 
-    /// For how long a write is tried that begins now.
+    /// Returns for how long a write that begins now is retried.
     pub(crate) fn patience(&self) -> Patience {
         if self.failing.load(Ordering::Acquire) { Patience::Device } else { Patience::Place }
     }
 
-    /// A pause, if anything is waited for still.
+    /// Returns a pause, unless retries were ended.
     pub(crate) fn pause(&self, pause: Option<Duration>) -> Option<Duration> {
         let ended = self.ended.load(Ordering::Acquire);
         let pause = pause.filter(|_| !ended)?;
@@ -208,7 +209,7 @@ impl Retries {
         Some(pause)
     }
 
-    /// Waits by `sleep`, but not beyond the end of all patience.
+    /// Waits with `sleep`, but not beyond the end of all retries.
     pub(crate) fn sleep(&self, mut pause: Duration, sleep: impl Fn(Duration)) {
         while !pause.is_zero() && !self.ended.load(Ordering::Acquire) {
             let slice = pause.min(SLICE);
@@ -222,12 +223,12 @@ impl Retries {
         self.redundant.store(redundant, Ordering::Release);
     }
 
-    /// From here on nothing is tried again.
+    /// Ends all retries.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Release);
     }
 
-    /// How often a write was tried again, or a read that succeeded then.
+    /// Returns how often a write was retried, or a read that then succeeded.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
@@ -241,8 +242,8 @@ impl Retries {
         let _ = self.fenced.set(fenced);
     }
 
-    /// A device that is reserved for somebody else has refused it, which is told at once: nothing
-    /// that this process knows is of use any more.
+    /// Checks whether a device has refused something because it is reserved for others, which is
+    /// reported at once: the state of this process is then obsolete.
     pub(crate) fn look_for_fence(&self, error: &io::Error) {
         if error.raw_os_error() == Some(libc::EBADE)
             && let Some(fenced) = self.fenced.get()

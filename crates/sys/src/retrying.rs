@@ -1,4 +1,4 @@
-//! A disk over calls that move a part, are refused for a while, or fail.
+//! A disk over calls that transfer a part, are refused temporarily, or fail.
 
 use std::fmt;
 use std::io;
@@ -15,15 +15,14 @@ use crate::retry::Patience;
 use crate::retry::Retries;
 use crate::transfer::{Core, Next, Step, Transfer};
 
-/// How soon to look again whether the flushes have ended that overlap one which has succeeded.
+/// How often to check whether the flushes have ended that overlap a successful one.
 const OVERLAP_PAUSE: Duration = Duration::from_micros(100);
-/// How often, for some 10 s. Then it is taken for one that may have failed: whoever should have
-/// told of the others may wait for whoever waits here.
+/// How many times, for about 10 s. Then the flush counts as failed: the thread that should have
+/// collected the others may be waiting for this one.
 const OVERLAP_PAUSES_MAX: u32 = 100_000;
 
-/// A [`Disk`] over [`Calls`]: goes on with what was moved in part, tries again what may pass, and
-/// says what failed flushes mean. Whoever calls it waits on the spot; [`crate::Transfers`] do the
-/// same for whoever does not.
+/// A [`Disk`] over [`Calls`]: continues partial transfers, retries temporary errors, and interprets
+/// failed flushes. Callers block; [`crate::Transfers`] do the same for callers that do not.
 pub struct RetryingDisk<C> {
     calls: C,
     core: Core,
@@ -36,19 +35,18 @@ impl<C> fmt::Debug for RetryingDisk<C> {
 }
 
 impl<C: Calls> RetryingDisk<C> {
-    /// A disk over these calls, of which nothing has failed yet.
+    /// Creates a disk over these calls, of which none has failed yet.
     pub fn new(calls: C) -> Self {
         Self { calls, core: Core::default() }
     }
 
-    /// Whoever uses it starts anew, as a process does that opens it: nothing has failed that says
-    /// how long to try.
+    /// Forgets failures, like a process that opens the disk: they then do not shorten retries.
     pub fn forget_failures(&self) {
         self.core.retries.passed(0);
         self.core.flushes.note_for_all(&Ok(()));
     }
 
-    /// What is below.
+    /// Returns the calls.
     pub fn calls(&self) -> &C {
         &self.calls
     }
@@ -66,25 +64,25 @@ impl<C: Calls> RetryingDisk<C> {
         &self.core.retries
     }
 
-    /// Tells `report`, one sentence each, when the device begins to refuse writes, takes them
-    /// again, or one was given up.
+    /// Calls `report`, with one sentence each, when the device begins to refuse writes, accepts
+    /// them again, or one was given up.
     pub fn report_to(&self, report: impl Fn(&str) + Send + Sync + 'static) {
         self.core.retries.report_to(Box::new(report));
     }
 
-    /// Has `fenced` called when the device refuses something because it is reserved for somebody
-    /// else (`EBADE`), before anybody learns that it has failed.
+    /// Calls `fenced` when the device refuses something because it is reserved for others
+    /// (`EBADE`), before the failure is reported to anybody.
     pub fn when_fenced(&self, fenced: impl Fn() + Send + Sync + 'static) {
         self.core.retries.when_fenced(Box::new(fenced));
     }
 
-    /// From here on a write that is refused has failed: the owner stops.
+    /// Ends retries, because the owner is stopping: from here on refused writes fail.
     pub fn end_retries(&self) {
         self.core.retries.end();
     }
 
-    /// Refuses what is not in whole frames inside the disk. Writing past the end would make a
-    /// file longer.
+    /// Refuses a range that is not in whole frames within the disk. Writing past the end would
+    /// extend a file.
     pub fn check_range(&self, offset_bytes: u64, frame_count: usize) -> io::Result<()> {
         let len = (frame_count * FRAME_BYTES) as u64;
         let has = self.calls.len_bytes();
@@ -97,7 +95,7 @@ impl<C: Calls> RetryingDisk<C> {
         Ok(())
     }
 
-    /// As [`RetryingDisk::check_range`], for what is to be written now.
+    /// Does the same as [`RetryingDisk::check_range`] for a write that begins now.
     pub(crate) fn admit_write(&self, offset_bytes: u64, frame_count: usize) -> io::Result<()> {
         self.check_range(offset_bytes, frame_count)?;
         if frame_count > 0 {
@@ -122,7 +120,7 @@ impl<C: Calls> RetryingDisk<C> {
         flushes.judge(before)
     }
 
-    /// Waits until flushes have ended that overlap one which has succeeded.
+    /// Waits until the flushes have ended that overlap a successful one.
     fn wait_for(&self, overlap: Overlap) -> io::Result<()> {
         for _ in 0..OVERLAP_PAUSES_MAX {
             if self.core.flushes.has_passed(overlap) {
@@ -133,7 +131,7 @@ impl<C: Calls> RetryingDisk<C> {
         Err(io::Error::from_raw_os_error(libc::EIO))
     }
 
-    /// Does a transfer to its end.
+    /// Executes a transfer completely.
     fn run(
         &self,
         mut transfer: Transfer,
@@ -252,7 +250,7 @@ impl<C: Calls> Disk for RetryingDisk<C> {
         let mut refused = 0;
         loop {
             let before = self.core.flushes.failed();
-            // What fails there was tried often enough.
+            // What fails there was retried often enough.
             write()?;
             let Err(error) = self.flush_since(before) else {
                 self.core.retries.passed(refused);
@@ -284,7 +282,7 @@ mod tests {
     use super::*;
     use crate::transfers::Transfers;
 
-    /// Calls that flush before each write, as one does that waits for zeros below it.
+    /// Calls that flush before each write, like one that waits for zeros below it.
     #[derive(Default)]
     struct Waiting(OnceLock<Weak<RetryingDisk<Waiting>>>);
 
@@ -317,8 +315,8 @@ mod tests {
         fn sleep(&self, _: Duration) {}
     }
 
-    /// A write that waited for somebody's flush, and was itself under way for that flush, ended
-    /// neither of them.
+    /// A write that waited for another flush, while it was itself in flight for that flush,
+    /// deadlocked both.
     #[test]
     fn a_write_is_not_under_way_before_what_it_waits_for_has_ended() {
         let disk = Arc::new(RetryingDisk::new(Waiting::default()));

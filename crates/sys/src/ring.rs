@@ -1,12 +1,12 @@
-//! Disk transfers that a thread starts and comes back for: io_uring.
+//! Asynchronous disk transfers of a thread: io_uring.
 //!
-//! Each front-end thread has a ring of its own. It queues transfers, starts all of them with one
-//! system call ([`Ring::submit`]), and collects those that have ended ([`Ring::complete`]). The
-//! ring owns the memory of a transfer while the kernel may touch it. Its descriptor becomes
-//! readable when something has ended, so that one `epoll_wait` covers sockets and disk.
+//! Each front-end thread has its own ring. It queues transfers, starts all of them with one system
+//! call ([`Ring::submit`]), and collects those that have ended ([`Ring::complete`]). The ring owns
+//! the memory of a transfer while the kernel may access it. Its descriptor becomes readable when
+//! something has ended, so that one `epoll_wait` covers sockets and disk.
 //!
-//! Where the kernel or a seccomp filter refuses io_uring the same calls do the transfers one after
-//! the other in [`Ring::submit`], and [`Ring::notices`] says so.
+//! If the kernel or a seccomp filter refuses io_uring, the same calls do the transfers sequentially
+//! in [`Ring::submit`], and [`Ring::notices`] says so.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -26,11 +26,11 @@ use crate::setup::build;
 use crate::transfer::Step;
 use crate::transfers::{Buffers, Completion, Transfers, UnderWay};
 
-/// One thread's way to a disk. Must stay on the thread that made it.
+/// One thread's access to a disk. It must stay on the thread that created it.
 pub struct Ring {
     disk: Arc<FileDisk>,
     transfers: Transfers,
-    /// Without, each step is done on the spot.
+    /// Without it, each step is done directly.
     uring: Option<Uring>,
     /// What has ended and was not collected yet.
     done: Vec<Completion>,
@@ -40,14 +40,15 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A ring on the calling thread, with at most `entries` transfers in the kernel at once; more
-    /// wait in the ring. Where io_uring is refused the transfers block (see [`Ring::notices`]).
+    /// Creates a ring for the calling thread, with at most `entries` transfers in the kernel at
+    /// once; more wait in the ring. If io_uring is refused the transfers block (see
+    /// [`Ring::notices`]).
     pub fn new(disk: Arc<FileDisk>, entries: u32) -> Self {
         let uring = Event::new().and_then(|event| Uring::new(&disk, entries, Arc::new(event)));
         Self::over(disk, uring)
     }
 
-    /// The same, which signals by `event`, as other rings of this thread may.
+    /// The same, signalling by `event`, which other rings of this thread may share.
     pub fn signalling(disk: Arc<FileDisk>, entries: u32, event: &Arc<Event>) -> Self {
         let uring = Uring::new(&disk, entries, event.clone());
         Self::over(disk, uring)
@@ -66,46 +67,46 @@ impl Ring {
         ring
     }
 
-    /// A ring that does its transfers one after the other, without io_uring.
+    /// Creates a ring that does its transfers sequentially, without io_uring.
     pub fn blocking(disk: Arc<FileDisk>) -> Self {
         let (transfers, done, notices) = (Transfers::default(), Vec::new(), Vec::new());
         Self { disk, transfers, uring: None, done, notices, not_send: PhantomData }
     }
 
-    /// What an administrator should know about this ring, one sentence each; mostly nothing.
+    /// Returns messages for the administrator about this ring, one sentence each; usually none.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// A descriptor that signals (edge-triggered) that something has ended; `None` where all has
-    /// ended when [`Ring::submit`] returns.
+    /// Returns a descriptor that signals (edge-triggered) that something has ended; `None` if
+    /// everything has ended when [`Ring::submit`] returns.
     pub fn poll_fd(&self) -> Option<RawFd> {
         self.uring.as_ref().map(|uring| uring.event.poll_fd())
     }
 
-    /// When to call [`Ring::complete`] although nothing has ended: a write that the device refused
-    /// is tried again then.
+    /// Returns when to call [`Ring::complete`] although nothing has ended: a refused write is then
+    /// retried.
     pub fn next_retry(&self) -> Option<Duration> {
         self.transfers.next_retry()
     }
 
-    /// From here on a write that the device refuses has failed, of all rings on the disk: the owner
-    /// stops.
+    /// Ends retries on all rings of the disk, because the owner is stopping: from here on refused
+    /// writes fail.
     pub fn end_retries(&self) {
         self.disk.end_retries();
     }
 
-    /// Whether transfers have ended that the descriptor does not tell of.
+    /// Returns whether transfers have ended that the descriptor does not signal.
     pub fn has_ended(&self) -> bool {
         self.uring.is_none() && (self.transfers.ready_count() > 0 || !self.done.is_empty())
     }
 
-    /// How many transfers were queued and are not collected yet.
+    /// Returns how many transfers were queued and are not collected yet.
     pub fn in_flight(&self) -> usize {
         self.transfers.in_flight() + self.done.len()
     }
 
-    /// Whether so many frames from `offset_bytes` on are whole frames inside the disk.
+    /// Checks that so many frames from `offset_bytes` on are whole frames within the disk.
     ///
     /// # Errors
     /// If they are not.
@@ -116,7 +117,7 @@ impl Ring {
     /// Queues a read of `frames` from `offset_bytes` on.
     ///
     /// # Errors
-    /// If the range is not inside the disk; the frames are dropped then.
+    /// If the range is not within the disk; the frames are then dropped.
     pub fn read(
         &mut self,
         user_data: u64,
@@ -126,11 +127,11 @@ impl Ring {
         self.transfers.read(&self.disk, user_data, offset_bytes, frames)
     }
 
-    /// Queues a write of `frames` (perhaps none) from `offset_bytes` on, which ends when what
-    /// `persist` says is on the medium.
+    /// Queues a write of `frames` (perhaps none) from `offset_bytes` on. It ends when what
+    /// `persist` requests is durable.
     ///
     /// # Errors
-    /// If the range is not inside the disk.
+    /// If the range is not within the disk.
     pub fn write(
         &mut self,
         user_data: u64,
@@ -156,8 +157,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Waits until something that was submitted has ended, or is to be gone on with; returns at
-    /// once where nothing is under way. For who may wait.
+    /// Waits until a submitted transfer ends or can continue; returns at once if none is in flight.
+    /// For callers that may block.
     ///
     /// # Errors
     /// If the kernel refuses the call itself.
@@ -165,14 +166,14 @@ impl Ring {
         match &mut self.uring {
             Some(uring) if uring.in_kernel > 0 => uring.wait(),
             _ => {
-                // A transfer that was refused is tried again after a pause.
+                // A refused transfer is retried after a pause.
                 std::thread::sleep(self.next_retry().unwrap_or_default());
                 Ok(())
             }
         }
     }
 
-    /// Adds to `out` what has ended. Costs no system call while nothing has.
+    /// Adds what has ended to `out`. Costs no system call if there is nothing.
     ///
     /// # Errors
     /// If the kernel refuses the call itself.
@@ -193,9 +194,9 @@ struct Uring {
     uring: IoUring,
     event: Arc<Event>,
     fd: RawFd,
-    /// The vectors of the step under way of each slot. Kept for its next one.
+    /// The vectors of each slot's current step. Kept for its next one.
     iovecs: Vec<Vec<libc::iovec>>,
-    /// Steps that are in the kernel.
+    /// The number of steps in the kernel.
     in_kernel: u32,
     entries: u32,
 }
@@ -209,8 +210,8 @@ impl Uring {
     }
 
     fn submit(&mut self, disk: &FileDisk, transfers: &mut Transfers) -> io::Result<()> {
-        // More than one turn only when the submission queue is full; what is in the kernel is
-        // bounded by the completion queue's size, so that this can't overflow.
+        // There is more than one turn only when the submission queue is full; what is in the kernel
+        // is bounded by the size of the completion queue, so that this can't overflow.
         while transfers.ready_count() > 0 && self.in_kernel < self.entries {
             self.push_ready(disk, transfers);
             self.enter()?;
@@ -226,7 +227,7 @@ impl Uring {
             let slot = &mut transfers.slots[index as usize];
             let entry = next_step(slot, &mut self.iovecs[index as usize]);
             let entry = entry.user_data(u64::from(index));
-            // SAFETY: the vectors and the frames that the entry names belong to the slot, whose
+            // SAFETY: the vectors and the frames that the entry points to belong to the slot, whose
             // transfer is neither moved out nor changed before the entry's completion was taken
             // from the queue; `Ring`'s `Drop` waits for that too.
             if unsafe { submission.push(&entry) }.is_err() {
@@ -261,7 +262,7 @@ impl Uring {
         }
     }
 
-    /// Takes what the kernel has done.
+    /// Takes completions from the kernel.
     fn collect(
         &mut self,
         disk: &FileDisk,
@@ -289,7 +290,7 @@ impl Uring {
     }
 }
 
-/// The kernel's next step for a transfer: a part of its bytes, or the flush behind them.
+/// Returns the kernel's next step for a transfer: a part of its bytes, or the flush after them.
 fn next_step(slot: &mut Option<UnderWay>, iovecs: &mut Vec<libc::iovec>) -> squeue::Entry {
     let file = types::Fixed(0);
     let Some(UnderWay { transfer, buffers, .. }) = slot else {
@@ -328,9 +329,9 @@ impl Drop for Ring {
                 Ok(_) => {}
                 Err(error) if is_transient(&error) => {}
                 Err(error) => {
-                    // Whoever waits for the end of its flushes takes them for failed.
+                    // Whoever waits for the end of its flushes considers them failed.
                     self.transfers.abandon_all(&self.disk, &error);
-                    // The kernel may still write to this memory: it must never be used again.
+                    // The kernel may still write to this memory: it must never be reused.
                     std::mem::forget(std::mem::take(&mut self.transfers));
                     std::mem::forget(std::mem::take(&mut uring.iovecs));
                     return;

@@ -1,4 +1,4 @@
-//! A kernel and a device that are made up.
+//! A simulated kernel and device.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +19,13 @@ impl Rng {
 pub(super) struct Device {
     pub(super) seen: Vec<u8>,
     pub(super) durable: Vec<u8>,
-    /// What is in the cache only: ranges that were written, oldest first.
+    /// What is only in the cache: ranges that were written, oldest first.
     cached: Vec<(usize, Vec<u8>)>,
     /// How often it has lost what was cached.
     pub(super) losses: u64,
-    /// So many steps fail from here on.
+    /// How many steps fail from here on.
     failing: u64,
-    /// How often each answer was given.
+    /// How often each result was returned.
     pub(super) answers: BTreeMap<i32, u64>,
 }
 
@@ -46,7 +46,7 @@ impl Step {
         let word = |at: usize| i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let count = if bytes[0] == FSYNC { 0 } else { word(24) as usize };
         let first = long(16) as *const libc::iovec;
-        // SAFETY: the entry names so many vectors of the slot, which stands still meanwhile.
+        // SAFETY: the entry points to so many vectors of the slot, which does not move meanwhile.
         let vectors = (0..count).map(|index| unsafe { *first.add(index) });
         let vectors = vectors.map(|vector| (vector.iov_base as usize, vector.iov_len)).collect();
         let dsync = bytes[0] == WRITEV && word(28) & libc::RWF_DSYNC != 0;
@@ -57,12 +57,13 @@ impl Step {
         self.vectors.iter().map(|(_, len)| len).sum()
     }
 
-    /// Calls `at` with the memory of the first `count` bytes, and their place on the device.
+    /// Calls `at` with the memory of the first `count` bytes, and their offset on the device.
     fn for_each(&self, count: usize, mut at: impl FnMut(usize, &mut [u8])) {
         let mut done = 0;
         for (base, len) in &self.vectors {
             let here = (*len).min(count - done);
-            // SAFETY: the vector names memory that the transfer owns, and nobody else looks at now.
+            // SAFETY: the vector points to memory that the transfer owns, and nobody else accesses
+            // now.
             at(self.offset + done, unsafe {
                 std::slice::from_raw_parts_mut(*base as *mut u8, here)
             });
@@ -131,7 +132,7 @@ impl Device {
             }
         });
         if step.dsync {
-            // It has overtaken what the cache had of it; places of transfers do not overlap.
+            // It has replaced what the cache had of it; transfers do not overlap.
             let range = step.offset..step.offset + count;
             for (at, bytes) in &mut self.cached {
                 let overlap = range.start.max(*at)..range.end.min(*at + bytes.len());
@@ -143,8 +144,7 @@ impl Device {
         count as i32
     }
 
-    /// A write that fails may have moved anything; a flush, or a write with one, loses what it
-    /// likes.
+    /// A write that fails may have written anything; a flush, or a write with one, loses any part.
     fn fail(&mut self, step: &Step, error: i32, rng: &mut Rng) -> i32 {
         if step.opcode == WRITEV && rng.below(2) == 0 && step.len() > 0 {
             let count = part_of(step.len(), rng);

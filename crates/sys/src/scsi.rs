@@ -1,4 +1,4 @@
-//! Reading from a device by a SCSI command that the kernel has no call of its own for.
+//! Reading from a device with a SCSI command for which the kernel has no call.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -67,8 +67,8 @@ pub(crate) fn read_by_scsi(file: &File, command: &[u8], answer: &mut [u8]) -> En
         duration_ms: 0,
         info: 0,
     };
-    // SAFETY: `request` has the layout of the kernel's struct sg_io_hdr; what it points to is as
-    // long as it says, and outlives the call, as this waits for its end.
+    // SAFETY: `request` has the layout of the kernel's struct sg_io_hdr; what it points to has the
+    // given length, and outlives the call, which waits for the end of the command.
     if unsafe { libc::ioctl(file.as_raw_fd(), SG_IO, &raw mut request) } != 0 {
         return Ended::Failed(of_system(io::Error::last_os_error()));
     }

@@ -1,12 +1,12 @@
-//! How a ring is asked for.
+//! Creating a ring.
 
 use std::io;
 
 use io_uring::IoUring;
 
-/// A ring with the cheapest way of completing that the kernel has.
+/// Creates a ring with the cheapest way of completion that the kernel has.
 pub(crate) fn build(entries: u32) -> io::Result<IoUring> {
-    // Linux 6.1: completions are worked off only when this thread asks for them.
+    // Linux 6.1: completions are processed only when this thread asks for them.
     let newest = IoUring::builder()
         .setup_cqsize(entries * 2)
         .setup_single_issuer()

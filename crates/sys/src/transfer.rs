@@ -1,7 +1,7 @@
 //! One transfer, step by step: which call comes next, and what the end of a call means.
 //!
-//! The only place that decides it: for a ring with io_uring and without, for whoever waits on the
-//! spot, and for the simulator, which makes up the calls.
+//! The only place that decides it: for a ring with io_uring and without, for blocking callers, and
+//! for the simulator, which simulates the calls.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,14 +32,14 @@ impl Default for Core {
 }
 
 impl Core {
-    /// How long to wait before a write begins that flushes others, if such flushes fail.
+    /// Returns how long to wait before a write begins that flushes others, if such flushes fail.
     pub(crate) fn pause_before(&self, persist: Persist) -> Option<Duration> {
         let pause = self.flushes.pause().filter(|_| persist == Persist::All);
         self.retries.pause(pause)
     }
 }
 
-/// A transfer under way.
+/// A transfer in progress.
 pub(crate) struct Transfer {
     offset_bytes: u64,
     len_bytes: usize,
@@ -49,16 +49,16 @@ pub(crate) struct Transfer {
     dsync: bool,
     /// Whether a flush must follow the last write.
     sync_after: bool,
-    /// Whether that flush is for earlier writes as well.
+    /// Whether that flush also covers earlier writes.
     flushes_all: bool,
     /// How often the device has refused it, and how often it may.
     refused: u32,
     patience: Patience,
     /// How many flushes had failed when it began.
     flushes_failed: u64,
-    /// The call under way, if it flushes.
+    /// The current call, if it flushes.
     ticket: Option<Ticket>,
-    /// The call under way, as it is counted.
+    /// The current call, for counting.
     timed: Option<Timed>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) enum Step {
 
 #[cfg(test)]
 impl Retries {
-    /// The error that a test wants the next such call to end with.
+    /// Returns the error with which a test wants the next such call to end.
     pub(crate) fn fault_of(&self, step: Option<Step>) -> Option<i32> {
         let faults = match step? {
             Step::Read => &self.read_faults,
@@ -119,7 +119,7 @@ impl Transfer {
         frame_count: usize,
         persist: Persist,
     ) -> Self {
-        // A flag on the write covers that write alone, and there is room for it on one call only.
+        // A flag on the write covers only that write, and all of it must fit one call.
         let one_call = (1..=IOVECS_MAX).contains(&frame_count);
         let by_itself = persist == Persist::Itself && frame_count > 0;
         let dsync = by_itself && one_call && core.dsync.load(Ordering::Relaxed);
@@ -145,7 +145,7 @@ impl Transfer {
         self.done_bytes >= self.len_bytes
     }
 
-    /// The next call, if there is one: nothing is moved for nothing.
+    /// Returns the next call, if there is one: an empty transfer makes no call.
     pub(crate) fn step(&self) -> Option<Step> {
         match (self.is_moved(), self.is_write) {
             (false, false) => Some(Step::Read),
@@ -154,7 +154,7 @@ impl Transfer {
         }
     }
 
-    /// The next call begins.
+    /// Begins the next call.
     pub(crate) fn begin(&mut self, core: &Core) {
         if matches!(self.step(), Some(Step::Write { dsync: true } | Step::Sync)) {
             self.ticket = Some(core.flushes.begin());
@@ -162,7 +162,7 @@ impl Transfer {
         self.timed = self.counters(core).map(TransferCounters::start);
     }
 
-    /// It has ended: with how many bytes it has moved, or with an error.
+    /// Ends the call: with how many bytes it has transferred, or with an error.
     pub(crate) fn ended(&mut self, result: io::Result<usize>, core: &Core) -> Next {
         let step = self.step();
         #[cfg(test)]
@@ -171,7 +171,7 @@ impl Transfer {
             None => result,
         };
         self.count(&result, core);
-        // Of a flush that has failed nobody asks whether it is to be tried again.
+        // Nobody checks whether a failed flush is to be retried.
         if let (Some(Step::Sync), Err(error)) = (step, &result) {
             core.retries.look_for_fence(error);
         }
@@ -185,7 +185,7 @@ impl Transfer {
             (Some(Ok(())), _) if self.dsync || step == Some(Step::Sync) => {
                 self.judge_by_others(core)
             }
-            // What a flush says is not about a place.
+            // The result of a flush is not about a location.
             (Some(result), _) if step == Some(Step::Sync) => {
                 self.conclude(result, Patience::Device, core)
             }
@@ -193,7 +193,7 @@ impl Transfer {
         }
     }
 
-    /// What counts the next call.
+    /// Returns the counters for the next call.
     fn counters<'a>(&self, core: &'a Core) -> Option<&'a TransferCounters> {
         Some(match self.step()? {
             Step::Read => &core.counters.reads,
@@ -202,14 +202,14 @@ impl Transfer {
         })
     }
 
-    /// The call under way has ended: with how many bytes, or with an error.
+    /// Counts the end of the current call: with how many bytes, or with an error.
     fn count(&mut self, result: &io::Result<usize>, core: &Core) {
         if let (Some(timed), Some(counters)) = (self.timed.take(), self.counters(core)) {
             counters.stop(timed, result);
         }
     }
 
-    /// What the call's end says by itself: whether that is the end of the transfer.
+    /// Returns whether the call's end by itself is the end of the transfer.
     fn after(
         &mut self,
         step: Option<Step>,
@@ -240,7 +240,7 @@ impl Transfer {
         self.step().is_none().then_some(Ok(()))
     }
 
-    /// Its flush has succeeded: whether that counts, if it is known yet.
+    /// Handles the success of its flush: whether that counts, if it is known yet.
     pub(crate) fn judge(&mut self, overlap: Overlap, core: &Core) -> Next {
         match core.flushes.has_passed(overlap) {
             true => self.judge_by_others(core),
@@ -248,17 +248,18 @@ impl Transfer {
         }
     }
 
-    /// It has succeeded, if no flush has failed meanwhile: that says nothing against its place.
+    /// Ends it successfully, unless a flush has failed meanwhile, which says nothing against its
+    /// location.
     fn judge_by_others(&mut self, core: &Core) -> Next {
         self.conclude(core.flushes.judge(self.flushes_failed), Patience::Device, core)
     }
 
-    /// All of it is done, or has failed; and that may be tried again.
+    /// Ends the transfer, done or failed; it may then be retried.
     fn conclude(&mut self, result: io::Result<()>, patience: Patience, core: &Core) -> Next {
         let has_flushed = self.flushes_all && self.is_moved();
         if has_flushed {
             core.flushes.note_for_all(&result);
-            // Behind such a flush not: earlier writes are to be written again first.
+            // Not after such a flush: earlier writes must be written again first.
             if result.is_err() {
                 return Next::Ended(result);
             }
@@ -273,7 +274,8 @@ impl Transfer {
         Next::Again(pause)
     }
 
-    /// Nobody waits for it any more, and the call under way has ended, if it was heard of.
+    /// Drops it, because nobody waits for it any more, after the current call has ended, if that
+    /// was reported.
     pub(crate) fn abandon(&mut self, result: io::Result<usize>, core: &Core) {
         self.count(&result, core);
         if let Some(ticket) = self.ticket.take() {

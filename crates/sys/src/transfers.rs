@@ -1,4 +1,4 @@
-//! Transfers that go on side by side, step by step.
+//! Concurrent transfers, step by step.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,7 @@ use crate::retry::Patience;
 use crate::retrying::RetryingDisk;
 use crate::transfer::{Core, Next, Step, Transfer};
 
-/// How soon to look again whether the flushes have ended that overlap one which has succeeded.
+/// How often to check whether the flushes have ended that overlap a successful one.
 const OVERLAP_PAUSE: Duration = Duration::from_millis(1);
 
 /// The memory of a transfer.
@@ -21,18 +21,18 @@ const OVERLAP_PAUSE: Duration = Duration::from_millis(1);
 pub enum Buffers {
     /// Filled by a read.
     Read(Vec<FrameMut>),
-    /// Given to a write.
+    /// The data of a write.
     Write(Vec<Frame>),
 }
 
 /// A transfer that has ended.
 #[derive(Debug)]
 pub struct Completion {
-    /// What the caller called it.
+    /// The caller's name for it.
     pub user_data: u64,
     /// Its memory. After a failed read the bytes are unspecified.
     pub buffers: Buffers,
-    /// Whether all of it was done; of a durable write, whether it is durable.
+    /// Whether all of it was done; for a durable write, whether it is durable.
     pub result: io::Result<()>,
 }
 
@@ -42,18 +42,18 @@ pub(crate) struct UnderWay {
     pub(crate) buffers: Buffers,
 }
 
-/// Transfers of one disk that are under way. Whoever has them has each of their steps done, in
-/// whatever order ([`Transfers::step`]): a ring without io_uring, and the simulator. A ring with
-/// io_uring gives the steps to the kernel.
+/// Transfers of one disk in flight. The owner has each of their steps done, in any order
+/// ([`Transfers::step`]): a ring without io_uring, and the simulator. A ring with io_uring gives
+/// the steps to the kernel.
 #[derive(Default)]
 pub struct Transfers {
     pub(crate) slots: Vec<Option<UnderWay>>,
     free: Vec<u32>,
     /// Slots whose next step is due.
     pub(crate) ready: VecDeque<u32>,
-    /// Slots whose transfer was refused, or has to wait, and until when.
+    /// Slots whose transfer was refused, or must wait, and until when.
     later: Vec<(Instant, u32)>,
-    /// Slots whose flush has succeeded while others were under way, and which.
+    /// Slots whose flush has succeeded while others were in flight, and which.
     overlapped: Vec<(Overlap, u32)>,
 }
 
@@ -61,7 +61,7 @@ impl Transfers {
     /// Queues a read of `frames` from `offset_bytes` on.
     ///
     /// # Errors
-    /// If the range is not inside the disk; the frames are dropped then.
+    /// If the range is not within the disk; the frames are then dropped.
     pub fn read<C: Calls>(
         &mut self,
         disk: &RetryingDisk<C>,
@@ -75,11 +75,11 @@ impl Transfers {
         Ok(())
     }
 
-    /// Queues a write of `frames` (perhaps none) from `offset_bytes` on, which ends when what
-    /// `persist` says is on the medium.
+    /// Queues a write of `frames` (perhaps none) from `offset_bytes` on. It ends when what
+    /// `persist` requests is durable.
     ///
     /// # Errors
-    /// If the range is not inside the disk.
+    /// If the range is not within the disk.
     pub fn write<C: Calls>(
         &mut self,
         disk: &RetryingDisk<C>,
@@ -107,22 +107,22 @@ impl Transfers {
         }
     }
 
-    /// How many have not ended.
+    /// Returns how many have not ended.
     pub fn in_flight(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether some of them wait, for a time or for others.
+    /// Returns whether some of them wait, for a time or for others.
     pub(crate) fn has_waiting(&self) -> bool {
         !self.later.is_empty() || !self.overlapped.is_empty()
     }
 
-    /// How many of them can go a step further.
+    /// Returns how many of them can do a step.
     pub fn ready_count(&self) -> usize {
         self.ready.len()
     }
 
-    /// When to look again ([`Transfers::wake`]) although nothing has ended.
+    /// Returns when to check again ([`Transfers::wake`]) although nothing has ended.
     pub(crate) fn next_retry(&self) -> Option<Duration> {
         let now = Instant::now();
         let later = self.later.iter().map(|(at, _)| at.saturating_duration_since(now)).min();
@@ -130,7 +130,7 @@ impl Transfers {
         later.into_iter().chain(overlapped).min()
     }
 
-    /// Makes ready what has waited long enough, and adds to `out` what has ended with that.
+    /// Makes ready what has waited long enough, and adds to `out` what has ended by that.
     pub(crate) fn wake<C: Calls>(&mut self, disk: &RetryingDisk<C>, out: &mut Vec<Completion>) {
         let now = Instant::now();
         let due = self.later.extract_if(.., |(at, _)| *at <= now).map(|(_, index)| index);
@@ -138,7 +138,7 @@ impl Transfers {
         self.judge_overlapped(disk, out);
     }
 
-    /// As if all had waited long enough: for a world whose time is its own.
+    /// Does the same as if all had waited long enough: for a world with its own time.
     pub fn wake_all<C: Calls>(&mut self, disk: &RetryingDisk<C>, out: &mut Vec<Completion>) {
         self.ready.extend(self.later.drain(..).map(|(_, index)| index));
         self.judge_overlapped(disk, out);
@@ -154,7 +154,7 @@ impl Transfers {
     }
 
     /// Does the next step of one of those that are ready (the first is 0), and adds the transfer to
-    /// `out` if it has ended with that.
+    /// `out` if it has ended.
     ///
     /// # Panics
     /// If there are not so many.
@@ -182,7 +182,7 @@ impl Transfers {
         self.step_ended(disk.core(), index, result, out);
     }
 
-    /// The step under way of a slot has ended: goes on with the transfer, or ends it.
+    /// Handles the end of a slot's current step: continues the transfer, or ends it.
     pub(crate) fn step_ended(
         &mut self,
         core: &Core,
@@ -212,7 +212,7 @@ impl Transfers {
         }
     }
 
-    /// Nobody waits for a transfer any more, whose step has ended.
+    /// Drops a transfer that nobody waits for, and whose step has ended.
     pub(crate) fn abandon<C: Calls>(
         &mut self,
         disk: &RetryingDisk<C>,
@@ -224,7 +224,8 @@ impl Transfers {
         }
     }
 
-    /// Nobody will hear of the steps under way: they have ended with this error.
+    /// Drops the current steps, whose ends will not be reported: they count as ended with this
+    /// error.
     pub(crate) fn abandon_all<C: Calls>(&mut self, disk: &RetryingDisk<C>, error: &io::Error) {
         for under_way in self.slots.iter_mut().flatten() {
             let error = io::Error::new(error.kind(), error.to_string());

@@ -1,9 +1,9 @@
-//! Which parts of a file were written already, so that a write there is fast and no zeros may
-//! come there.
+//! Which parts of a file were already written, so that writes there are fast and no zeros may be
+//! written.
 //!
-//! What keeps zeros from ever overwriting data: each unit of 1 MiB is in one of three states, and
-//! leaves [`UNTOUCHED`] once, by one compare-and-swap, either for a writer's data or for zeros. A
-//! writer that finds zeros under way waits until they are down.
+//! This prevents zeros from ever overwriting data: each unit of 1 MiB is in one of three states,
+//! and leaves [`UNTOUCHED`] once, by one compare-and-swap, either for a writer's data or for zeros.
+//! A writer that finds zeros being written waits until they are done.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -12,9 +12,10 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// Bytes of a unit.
 pub const UNIT_BYTES: u64 = 1 << 20;
 
-/// The most units whose zeros are written and flushed together. The flush makes concurrent durable
-/// writes wait for the journal, so there must not be many; and a writer that gets there, or that
-/// needs the device meanwhile, waits for all of it, so it must not last long.
+/// The maximum number of units whose zeros are written and flushed together. The flush makes
+/// concurrent durable writes wait for the journal, so there must not be many flushes; and a writer
+/// that reaches these units, or needs the device meanwhile, waits for all of it, so it must not
+/// last long.
 pub(crate) const STEP_UNITS: u64 = 8;
 
 /// Reserved or a hole: never written.
@@ -24,27 +25,27 @@ const PREPARING: u8 = 1;
 /// Written: data may be there.
 pub(crate) const WRITTEN: u8 = 2;
 
-/// What is known of a file's units.
+/// The states of a file's units.
 #[derive(Debug)]
 pub(crate) struct Units {
-    /// Empty where all is taken for written.
+    /// Empty if everything counts as written.
     states: Box<[AtomicU8]>,
-    /// The unit that was written last.
+    /// The last unit that was written.
     pub(crate) latest: AtomicU64,
-    /// Held while waiting for the end of a preparation, and to announce it.
+    /// Locked while waiting for the end of a preparation, and to announce it.
     pub(crate) changed: Mutex<()>,
     prepared: Condvar,
     pub(crate) wanted: Condvar,
 }
 
 impl Units {
-    /// Units of a disk whose space is all ready.
+    /// The units of a disk whose space is all prepared.
     pub(crate) fn all_written() -> Self {
         Self::of(Box::default())
     }
 
-    /// Units of a file, of which only `written` (in order) was ever written. A unit that was
-    /// written in part counts as written.
+    /// The units of a file, of which only `written` (in order) was ever written. A partly written
+    /// unit counts as written.
     pub(crate) fn with_written(len_bytes: u64, written: &[Range<u64>]) -> Self {
         // The last, partial unit is not worth preparing, and is left out.
         let states: Box<[AtomicU8]> =
@@ -69,7 +70,7 @@ impl Units {
         }
     }
 
-    /// Must be called before data is written. Waits where zeros are under way.
+    /// Must be called before data is written. Waits while zeros are being written.
     pub(crate) fn before_write(&self, offset_bytes: u64, len_bytes: u64) {
         if self.states.is_empty() || len_bytes == 0 {
             return;
@@ -89,7 +90,7 @@ impl Units {
     }
 
     fn claim_for_data(&self, state: &AtomicU8) {
-        // More than one turn only where zeros failed, which makes the unit untouched again.
+        // There is more than one turn only if zeros failed, which makes the unit untouched again.
         while state.compare_exchange(UNTOUCHED, WRITTEN, Ordering::AcqRel, Ordering::Acquire)
             == Err(PREPARING)
         {
@@ -100,8 +101,8 @@ impl Units {
         }
     }
 
-    /// Takes untouched units from the front of `units` for zeros: a run without a gap, of at most
-    /// [`STEP_UNITS`]. `None` where none is left.
+    /// Claims untouched units from the front of `units` for zeros: a contiguous run of at most
+    /// [`STEP_UNITS`]. `None` if none is left.
     pub(crate) fn claim_for_zeros(&self, units: Range<u64>) -> Option<Range<u64>> {
         let end = units.end.min(self.states.len() as u64);
         let claim = |unit: u64| {
@@ -116,7 +117,7 @@ impl Units {
         Some(first..behind)
     }
 
-    /// Ends what [`Units::claim_for_zeros`] began.
+    /// Ends a claim of [`Units::claim_for_zeros`].
     pub(crate) fn release(&self, units: Range<u64>, state: u8) {
         let _changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
         for unit in units {
@@ -131,7 +132,7 @@ impl Units {
             .is_some_and(|state| state.load(Ordering::Relaxed) == UNTOUCHED)
     }
 
-    /// How many units were never written.
+    /// Returns how many units were never written.
     pub(crate) fn untouched_count(&self) -> u64 {
         (0..self.states.len() as u64).filter(|unit| self.is_untouched(*unit)).count() as u64
     }

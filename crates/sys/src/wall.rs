@@ -1,18 +1,18 @@
-//! The clock of the machine as people have it, and whether what it says can be written down.
+//! The machine's wall clock, and whether its time can be written as a date.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The first second of the year 10000, after 1970. HTTP, mail and certificates write four digits.
 const YEAR_10000: Duration = Duration::from_secs(253_402_300_800);
 
-/// The time in milliseconds since 1970, as people have it: when something was made, and ends.
+/// Returns the wall-clock time in milliseconds since 1970.
 pub fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Whether the clock says a time from 1970 to 9999. At any other, code below that writes a date
-/// (HTTP, mail) or looks at one (TLS) panics: it is not to be called then.
+/// Returns whether the clock is between 1970 and 9999. At any other time, code below that writes a
+/// date (HTTP, mail) or reads one (TLS) panics, and must not be called.
 pub fn is_dated() -> bool {
     is_date(SystemTime::now())
 }
