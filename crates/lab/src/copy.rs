@@ -3,27 +3,27 @@
 
 use libiscsi::{Cdb, CopySegment, Data, Naa, copy_parameters};
 
-/// Longest segment: 30 MiB, which 16 bits of 512-byte blocks hold.
+/// The maximum length of a segment: 30 MiB, which fits 16 bits of 512-byte blocks.
 pub const SEGMENT_BYTES: u64 = 30 << 20;
-/// Most segments in one command.
+/// The maximum number of segments in one command.
 pub const SEGMENT_COUNT: u64 = 8;
-/// Longest transfer of one command of ESXi's.
+/// The maximum transfer of one of ESXi's commands.
 pub const TRANSFER_BYTES: u64 = SEGMENT_BYTES * SEGMENT_COUNT;
-/// Longest transfer of one command: 64 segments, as many as Holdfast takes.
+/// The maximum transfer of one command: 64 segments, as many as Holdfast accepts.
 pub const TRANSFER_BYTES_MAX: u64 = SEGMENT_BYTES * 64;
 
-/// One command: from where, to where, how much. All in logical blocks.
+/// One command: source, destination, length. All in logical blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer {
     /// Where reading starts.
     pub source_lba: u64,
     /// Where writing starts.
     pub destination_lba: u64,
-    /// How much; [`TRANSFER_BYTES_MAX`] at most.
+    /// The length; [`TRANSFER_BYTES_MAX`] at most.
     pub blocks: u64,
 }
 
-/// The command that does `transfer` from the unit `devices[0]` to `devices[1]`.
+/// Returns the command that does `transfer` from the unit `devices[0]` to `devices[1]`.
 pub fn command(devices: &[Naa; 2], transfer: Transfer, block_bytes: u32) -> (Cdb, Data) {
     let longest = (SEGMENT_BYTES / u64::from(block_bytes)).min(u64::from(u16::MAX));
     let mut segments = Vec::new();

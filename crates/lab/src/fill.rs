@@ -1,15 +1,15 @@
-//! Data for loads: how much of it was written before, and how far the rest can be compressed.
+//! Data for loads: the fraction of it that is duplicate, and how far the rest is compressible.
 
 use crate::random::Random;
 
 /// Deduplication works on blocks of this size.
 const BLOCK_BYTES: usize = 4096;
-/// Distinct bodies of blocks, 4 MiB: far more than any store compresses together, so that what
-/// neighbours have in common is only what `compressible_percent` says.
+/// The number of distinct bodies of blocks, 4 MiB: far more than any store compresses together, so
+/// that neighbors have only in common what `compressible_percent` says.
 const BODIES: usize = 1024;
 
-/// What is written: blocks of 4 KiB, each with a number in its first eight bytes and a body that is
-/// made beforehand, at the price of eight bytes a block, and of one copy where some repeat.
+/// The written data: blocks of 4 KiB, each with a number in its first eight bytes and a
+/// pregenerated body, at the cost of eight bytes per block, and of one copy if some repeat.
 #[derive(Debug)]
 pub struct Content {
     /// The number of the first block.
@@ -25,9 +25,9 @@ pub struct Content {
 }
 
 impl Content {
-    /// Data of which `duplicate_percent` percent of the blocks repeat earlier ones (any of them,
-    /// with equal probability), and of which `compressible_percent` is one repeated byte. Data from
-    /// different seeds has no block in common.
+    /// Creates data of which `duplicate_percent` percent of the blocks repeat earlier ones (any of
+    /// them, with equal probability), and of which `compressible_percent` is one repeated byte.
+    /// Data from different seeds has no block in common.
     pub fn new(seed: u64, duplicate_percent: u32, compressible_percent: u32) -> Self {
         let mut random = Random::new(seed);
         let first = random.next_u64();
@@ -38,12 +38,12 @@ impl Content {
         Self { first, distinct: 0, duplicate_percent, compressible_percent, bodies, random }
     }
 
-    /// A buffer for [`Content::put`].
+    /// Returns a buffer for [`Content::put`].
     pub fn buffer(&mut self, bytes: usize) -> Vec<u8> {
         bodies(bytes, self.compressible_percent, &mut self.random)
     }
 
-    /// Makes each 4 KiB of the buffer (and a shorter tail) what is written next.
+    /// Fills each 4 KiB of the buffer (and a shorter tail) with the next data.
     pub fn put(&mut self, buffer: &mut [u8]) {
         for block in buffer.chunks_mut(BLOCK_BYTES) {
             let number = self.next_number();
@@ -57,7 +57,7 @@ impl Content {
         }
     }
 
-    /// The number of the next block: a new one, or that of one that was written before.
+    /// Returns the number of the next block: a new one, or that of an earlier one.
     fn next_number(&mut self) -> u64 {
         if self.distinct > 0 && self.random.percent(self.duplicate_percent) {
             return self.random.below(self.distinct);
@@ -67,7 +67,8 @@ impl Content {
     }
 }
 
-/// Blocks that begin with random bytes, and end with `compressible_percent` of one repeated byte.
+/// Returns blocks that begin with random bytes, and end with `compressible_percent` of one repeated
+/// byte.
 fn bodies(bytes: usize, compressible_percent: u32, random: &mut Random) -> Vec<u8> {
     let mut buffer = vec![0x5A; bytes];
     let percent = 100 - compressible_percent.min(100) as usize;
@@ -84,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes of 32 KiB, one after the other, as one stretch of data.
+    /// Returns successive writes of 32 KiB as one sequence.
     fn written(content: &mut Content, writes: usize) -> Vec<u8> {
         let mut buffer = content.buffer(8 * BLOCK_BYTES);
         let mut all = Vec::new();
@@ -116,7 +117,7 @@ mod tests {
         for block in data.chunks(BLOCK_BYTES).skip(10_000) {
             *counts.entry(block).or_insert(0) += 1;
         }
-        // 9,000 draws of at least 1,000 blocks: none is drawn much more often than others.
+        // 9,000 draws from at least 1,000 blocks: none is drawn much more often than others.
         assert!(counts.values().all(|count| *count <= 30));
     }
 
@@ -132,7 +133,7 @@ mod tests {
         for (percent, least, most) in [(0, 0.99, 1.01), (50, 1.9, 2.0), (75, 3.7, 4.0)] {
             for duplicates in [0, 50] {
                 let data = written(&mut Content::new(3, duplicates, percent), 250);
-                // What is left where each block is kept once.
+                // What is left if each block is kept once.
                 let mut seen = HashSet::new();
                 let kept: Vec<&[u8]> =
                     data.chunks(BLOCK_BYTES).filter(|block| seen.insert(*block)).collect();

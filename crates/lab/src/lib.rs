@@ -1,19 +1,19 @@
-//! The lab: what hosts do to an array, done to any target that speaks iSCSI, through libiscsi.
+//! The lab: hosts' loads for any target that speaks iSCSI, through libiscsi.
 //!
-//! - [`datastore`]: a cluster file system that several hosts use at a time, as they do VMFS.
+//! - [`datastore`]: a cluster file system that several hosts use at a time, like VMFS.
 //! - [`load`]: a steady load for the benchmark, measured.
 //! - [`deploy`]: a template deployed many times, by host reads and writes and by EXTENDED COPY.
-//! - [`engine`], [`host`]: what hosts run in, and hosts with their paths, commands and counters.
-//! - [`datastore`], [`disk`], [`mover`], [`vm`], [`guest`]: what ESXi makes of a unit, and
-//!   what runs on it.
-//! - [`scenario`]: what the papers measured, done again.
-//! - [`top`]: what the hosts of a running lab count, as esxtop shows it.
-//! - [`figures`]: what the papers publish. [`outcome`]: what scenarios measure beside it.
-//! - [`sheet`]: the reports of that, and two of them side by side.
-//! - [`verify`]: a load that knows what every block must hold, for targets that are killed.
+//! - [`engine`], [`host`]: the runtime of hosts, and hosts with their paths, commands and counters.
+//! - [`datastore`], [`disk`], [`mover`], [`vm`], [`guest`]: what ESXi does with a unit, and what
+//!   runs on it.
+//! - [`scenario`]: what the papers measured, repeated.
+//! - [`top`]: the counters of the hosts of a running lab, as esxtop shows them.
+//! - [`figures`]: the published figures. [`outcome`]: what scenarios measure to compare with them.
+//! - [`sheet`]: reports of that, and comparisons of two reports.
+//! - [`verify`]: a load that knows what every block must contain, for targets that are killed.
 //!
-//! Everything runs in one thread over any number of sessions: a host's share of two cores must
-//! stay small beside the target's.
+//! Everything runs in one thread over any number of sessions, because a host must use little of two
+//! cores compared with the target.
 
 pub mod copy;
 pub mod datastore;

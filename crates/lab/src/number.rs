@@ -1,9 +1,10 @@
-//! Numbers as people read them, each with its unit.
+//! Formatting numbers with their units.
 
 /// Shown if there is no value.
 pub const NONE: &str = "–";
 
-/// A number with three significant digits, thousands apart: "0.0123", "12.3", "12,345".
+/// Formats a number with three significant digits and thousands separators: "0.0123", "12.3",
+/// "12,345".
 pub fn three(value: f64) -> String {
     if !value.is_finite() {
         return String::from(NONE);
@@ -13,12 +14,12 @@ pub fn three(value: f64) -> String {
     group(&format!("{value:.decimals$}"))
 }
 
-/// Seconds: "0.0123 s", "12.3 s".
+/// Formats seconds: "0.0123 s", "12.3 s".
 pub fn seconds(value: f64) -> String {
     with_unit(&three(value), "s")
 }
 
-/// Bytes, with a decimal prefix, as the papers have them: MB is 10^6.
+/// Formats bytes with a decimal prefix, as in the papers: MB is 10^6.
 pub fn bytes(value: f64) -> String {
     const PREFIXES: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
     if !value.is_finite() {
@@ -31,17 +32,17 @@ pub fn bytes(value: f64) -> String {
     with_unit(&three(value / 1000f64.powi(step)), PREFIXES[step as usize])
 }
 
-/// A count: "65,536".
+/// Formats a count: "65,536".
 pub fn count(value: u64) -> String {
     group(&value.to_string())
 }
 
-/// A whole number, which may be below zero: "-1,000".
+/// Formats a whole number, which may be negative: "-1,000".
 pub fn whole(value: f64) -> String {
     group(&format!("{value:.0}"))
 }
 
-/// Something in a unit: seconds and bytes as above.
+/// Formats a number with a unit: seconds and bytes as above.
 pub fn quantity(value: f64, unit: &str) -> String {
     match unit {
         "B" => bytes(value),
@@ -53,17 +54,17 @@ fn with_unit(number: &str, unit: &str) -> String {
     if unit.is_empty() || number == NONE {
         return number.to_owned();
     }
-    // They belong together: no line ends between them.
+    // They belong together: a no-break space.
     format!("{number}\u{a0}{unit}")
 }
 
-/// The power of ten of the first digit, if the number has three.
+/// Returns the power of ten of the first digit, if the number has three.
 fn exponent(value: f64) -> i32 {
     let text = format!("{value:.2e}");
     text.split_once('e').and_then(|(_, power)| power.parse().ok()).unwrap_or(0)
 }
 
-/// Puts a comma before every three digits of the whole part.
+/// Adds a comma before every three digits of the integer part.
 fn group(number: &str) -> String {
     let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
     let (whole, rest) = number.find('.').map_or((number, ""), |at| number.split_at(at));

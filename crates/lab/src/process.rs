@@ -1,15 +1,16 @@
-//! What the kernel knows of a process.
+//! CPU times of processes.
 
 use std::time::Duration;
 
-/// CPU time that a process (all its threads) has used, user and system, from `/proc`. Its grain
-/// is a clock tick, 10 ms. None when there is no such process.
+/// Returns the CPU time that a process (all its threads) has used, user and system, from `/proc`.
+/// The resolution is a clock tick, 10 ms. None if there is no such process.
 pub fn cpu_time(pid: &str) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     parse_stat(&stat)
 }
 
-/// The lab's own, by the kernel's clock of it: much of what is measured is over within a tick.
+/// Returns the lab's own, by the kernel's precise clock: much of what is measured takes less than a
+/// tick.
 pub fn own_cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::try_from(time).unwrap_or_default()

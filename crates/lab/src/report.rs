@@ -1,4 +1,4 @@
-//! Small things about showing results.
+//! Helpers for showing results.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), String> {
     std::fs::write(path, text + "\n").map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A value as JSON.
+/// Returns a value as JSON.
 pub fn to_json<T: Serialize>(value: &T) -> Result<String, String> {
     serde_json::to_string_pretty(value).map_err(|error| error.to_string())
 }

@@ -1,7 +1,7 @@
-//! Sizes as people write them.
+//! Parsing sizes.
 
-/// Bytes of `4k`, `1M`, `2G`, `64T` (powers of 1024, upper or lower case, an `iB` or `B` behind
-/// allowed) or of a plain number.
+/// Parses bytes as `4k`, `1M`, `2G`, `64T` (powers of 1024, upper or lower case, an `iB` or `B` may
+/// follow) or a plain number.
 pub fn parse(text: &str) -> Result<u64, String> {
     let lower = text.trim().to_ascii_lowercase();
     let bare = lower.trim_end_matches('b').trim_end_matches('i');

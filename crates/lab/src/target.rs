@@ -1,10 +1,10 @@
-//! Where a logical unit is, and sessions to it.
+//! The address of a logical unit, and sessions to it.
 
 use std::time::{Duration, Instant};
 
 use libiscsi::{Capacity, Config, Digest, Session, Target};
 
-/// The lab's name towards targets, unless another is given.
+/// The lab's default initiator name.
 pub const INITIATOR: &str = "iqn.2025-01.example.holdfast:lab";
 
 /// Options that say how to connect.
@@ -22,7 +22,7 @@ pub struct ConnectArgs {
 }
 
 impl ConnectArgs {
-    /// How to connect to `url`: `iscsi://[user%secret@]address:port/target/lun`.
+    /// Returns how to connect to `url`: `iscsi://[user%secret@]address:port/target/lun`.
     pub fn config(&self, url: &str) -> Result<Config, String> {
         let mut config = parse_url(url)?;
         config.initiator.clone_from(&self.initiator);
@@ -32,7 +32,7 @@ impl ConnectArgs {
     }
 }
 
-/// Reads an iSCSI URL as libiscsi's own tools write it.
+/// Parses an iSCSI URL as libiscsi's own tools write it.
 fn parse_url(url: &str) -> Result<Config, String> {
     let wrong = || format!("{url:?} is no iSCSI URL; write iscsi://address:port/target/lun");
     let rest = url.strip_prefix("iscsi://").ok_or_else(wrong)?;
@@ -54,7 +54,7 @@ fn parse_url(url: &str) -> Result<Config, String> {
     })
 }
 
-/// The targets of a portal.
+/// Returns the targets of a portal.
 pub fn discover(portal: &str, connect: &ConnectArgs) -> Result<Vec<Target>, String> {
     let config = Config {
         portal: portal.to_owned(),
@@ -65,8 +65,8 @@ pub fn discover(portal: &str, connect: &ConnectArgs) -> Result<Vec<Target>, Stri
     libiscsi::discover(&config).map_err(|error| format!("{portal}: {error}"))
 }
 
-/// Connects, and again until it works, for `patience` at most. A target that starts, and one
-/// that shows a unit attention to a new nexus, are both waited for.
+/// Connects, with retries for up to `patience`: a target may be starting, or show a unit attention
+/// to a new nexus.
 pub fn connect(config: &Config, patience: Duration) -> Result<Session, String> {
     let start = Instant::now();
     loop {
@@ -80,8 +80,8 @@ pub fn connect(config: &Config, patience: Duration) -> Result<Session, String> {
     }
 }
 
-/// A number of sessions to one logical unit, and its capacity. If they have a name (ISID) each has
-/// one of its own, from that on.
+/// Opens several sessions to one logical unit, and returns its capacity. If they have a name
+/// (ISID), each has its own, counted from that.
 pub fn connect_many(
     config: &Config,
     count: usize,

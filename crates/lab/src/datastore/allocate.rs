@@ -1,4 +1,4 @@
-//! Which blocks are whose: taken from clusters and given back, each cluster under its lock.
+//! The allocation of blocks: taken from clusters and given back, each cluster under its lock.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -13,10 +13,10 @@ use super::lock_record::HOSTS_MAX;
 use super::mount::Core;
 use super::sector::{SECTOR_BYTES, damaged};
 
-/// How often a run is looked for that others have been quicker at.
+/// How often to look for another run after others were quicker.
 const PLANS_MAX: u32 = 4;
-/// Clusters that one operation changes at a time, each under its own lock: in no order, as what is
-/// taken is not named yet, and what is given back is not named any more.
+/// How many clusters one operation changes at a time, each under its own lock: in any order,
+/// because what is taken is not referred to yet, and what is given back is not any more.
 const CLUSTERS_IN_FLIGHT: usize = 8;
 
 /// Where a host allocates next.
@@ -24,14 +24,15 @@ pub(super) struct Cursor {
     cluster: Cell<u32>,
     /// In that cluster: after the last block that was taken.
     next: Cell<u32>,
-    /// Clusters that had nothing left when they were last seen.
+    /// Clusters that had nothing left when they were last read.
     full: RefCell<Vec<bool>>,
     /// The tasks of a host take turns at a cluster.
     turns: Vec<Mutex<()>>,
 }
 
 impl Cursor {
-    /// Hosts begin as far from each other as can be: 0, 1/2, 1/4, 3/4, 1/8 of the way and so on.
+    /// Hosts begin as far from each other as possible: 0, 1/2, 1/4, 3/4, 1/8 of the datastore and
+    /// so on.
     pub(super) fn new(layout: &Layout, pool: Pool, slot: u32) -> Self {
         let clusters = layout.clusters(pool);
         let bits = HOSTS_MAX.trailing_zeros();
@@ -56,7 +57,7 @@ impl Cursor {
     }
 }
 
-/// Neighbouring blocks.
+/// Contiguous blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) first: u32,
@@ -64,7 +65,7 @@ pub(super) struct Run {
 }
 
 impl Core {
-    /// Takes blocks one after the other where this host is at, as thin disks do.
+    /// Takes blocks sequentially from the host's current position, as thin disks do.
     pub(super) async fn take_blocks(
         &self,
         pool: Pool,
@@ -85,7 +86,7 @@ impl Core {
         self.all_or_none(pool, count, taken, end).await
     }
 
-    /// Takes blocks in as long runs as there are: in one, if there is one that long.
+    /// Takes blocks in as long runs as possible: in one, if there is one that long.
     pub(super) async fn take_contiguous(&self, count: u32) -> Result<Vec<u32>, DatastoreError> {
         match self.try_take_contiguous(count).await {
             Err(DatastoreError::Full) if self.skip_pending().await? => {
@@ -101,7 +102,7 @@ impl Core {
         self.all_or_none(Pool::Data, count, taken, end).await
     }
 
-    /// What could not be had in whole is given back.
+    /// Gives back what could not be obtained completely.
     async fn all_or_none(
         &self,
         pool: Pool,
@@ -120,7 +121,7 @@ impl Core {
         }
     }
 
-    /// Adds to `taken` until there are `count`, or no more to be had.
+    /// Adds to `taken` until there are `count`, or no more are available.
     async fn take_into(
         &self,
         pool: Pool,
@@ -130,7 +131,7 @@ impl Core {
         let cursor = self.cursor(pool);
         let clusters = self.layout.clusters(pool);
         let start = cursor.cluster.get();
-        // At last the full ones as well: others may have given something back there.
+        // Finally the full ones as well: others may have given something back there.
         for looks_full in [false, true] {
             for cluster in (0..clusters).map(|offset| (start + offset) % clusters) {
                 let missing = count as usize - taken.len();
@@ -190,7 +191,7 @@ impl Core {
         });
         let mut ends = stream::iter(parts).buffer_unordered(CLUSTERS_IN_FLIGHT);
         let mut result = Ok(());
-        // All of them run to their ends, so that it is known which blocks are taken.
+        // All of them run to completion, so that it is known which blocks are taken.
         while let Some(end) = ends.next().await {
             match end {
                 Ok(blocks) => taken.extend(blocks),
@@ -200,7 +201,7 @@ impl Core {
         result
     }
 
-    /// Frees blocks that no file names any more.
+    /// Frees blocks to which no file refers any more.
     pub(super) async fn give_back(
         &self,
         pool: Pool,
@@ -255,7 +256,7 @@ impl Core {
         self.under_lock(guard, work).await
     }
 
-    /// All clusters as they are on disk, each at some moment.
+    /// Returns all clusters as they are on disk, each at some time.
     pub(super) async fn read_clusters(&self, pool: Pool) -> Result<Vec<Cluster>, DatastoreError> {
         let count = self.layout.clusters(pool);
         let bytes = u64::from(count) * CLUSTER_BYTES;
@@ -273,7 +274,7 @@ impl Core {
     }
 }
 
-/// Runs of free blocks, over the bounds of clusters.
+/// Returns runs of free blocks, across the boundaries of clusters.
 fn free_runs(clusters: &[Cluster]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut number = 0;
@@ -291,7 +292,7 @@ fn free_runs(clusters: &[Cluster]) -> Vec<Run> {
     runs
 }
 
-/// The first run from `here` on that is long enough, else the longest ones.
+/// Returns the first run from `here` on that is long enough, otherwise the longest ones.
 fn choose_runs(runs: &[Run], count: u32, here: u32) -> Vec<Run> {
     let from_here = runs.iter().filter_map(|run| {
         let first = run.first.max(here);

@@ -1,10 +1,10 @@
-//! Automatic reclaim of 6.5: blocks that files have lost are unmapped in the background, slowly,
-//! and are free when that is done (002, "Automated UNMAP").
+//! Automatic reclaim of 6.5: blocks that files no longer use are unmapped slowly in the background,
+//! and are free after that (002, "Automated UNMAP").
 //!
-//! VMFS 6 notes on disk what is still to be unmapped. Here the host that has freed the blocks keeps
-//! them taken until they are unmapped. What it can't unmap is free all the same, and the array
-//! learns of it when space is reclaimed by hand: where the datastore gets full meanwhile, is
-//! unmounted, or the array refuses. A host that dies leaves what it has not come to as a leak.
+//! VMFS 6 records on disk what is still to be unmapped. Here the host that has freed the blocks
+//! keeps them taken until they are unmapped. What it can't unmap (because the datastore gets full
+//! meanwhile, is unmounted, or the array refuses) is free nevertheless, and the array learns of it
+//! when space is reclaimed manually. A host that dies leaves what it has not processed as a leak.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -19,10 +19,10 @@ use super::layout::{BLOCK_BYTES, Pool};
 use super::mount::Core;
 use crate::engine::Task;
 
-/// What is unmapped together is what may be in so much of a second.
+/// The fraction of a second for which blocks are unmapped together.
 const BATCHES_A_SECOND: u32 = 4;
 
-/// Why a host does not reclaim by itself.
+/// Why a host does not reclaim automatically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAutoReclaim {
     /// Not before 6.5 (002).
@@ -31,7 +31,7 @@ pub enum NoAutoReclaim {
     /// It is switched off.
     #[error("automatic reclaim is off: the space reclamation priority is none")]
     Priority,
-    /// VMFS 6 unmaps by 1 MB: what suits the array best must divide that.
+    /// VMFS 6 unmaps by 1 MB: the array's optimal granularity must divide that.
     #[error("automatic reclaim is off: the array unmaps by {0} bytes, which do not divide 1 MiB")]
     Granularity(u64),
     /// The array does not unmap, as far as is known.
@@ -40,10 +40,10 @@ pub enum NoAutoReclaim {
 }
 
 impl NoAutoReclaim {
-    /// An error if VMFS 6 would not unmap automatically on a device with this optimal granularity
-    /// in bytes; 0 if the device does not report one.
+    /// Returns an error if VMFS 6 would not unmap automatically on a device with this optimal
+    /// granularity in bytes; 0 if the device does not report one.
     pub(super) fn check_granularity(bytes: u64) -> Result<(), Self> {
-        // A granularity of over 1 MiB divides none.
+        // A granularity of over 1 MiB never divides it.
         match bytes == 0 || BLOCK_BYTES.is_multiple_of(bytes) {
             true => Ok(()),
             false => Err(Self::Granularity(bytes)),
@@ -60,15 +60,15 @@ pub struct AutoReclaimed {
     pub unmapped_blocks: u64,
     /// Free, but not unmapped.
     pub skipped_blocks: u64,
-    /// Could not be made free: leaks.
+    /// Could not be freed: leaks.
     pub leaked_blocks: u64,
 }
 
-/// What of it a mount keeps.
+/// The state of automatic reclaim in a mount.
 #[derive(Default)]
 pub(super) struct AutoReclaim {
     pending: RefCell<VecDeque<u32>>,
-    /// Held while some are unmapped and given back.
+    /// Locked while some are unmapped and given back.
     turn: Mutex<()>,
     task: RefCell<Option<Task<()>>>,
     is_running: Cell<bool>,
@@ -89,7 +89,8 @@ impl AutoReclaim {
 }
 
 impl Core {
-    /// Blocks that no file names any more: free, or free when they are unmapped.
+    /// Handles blocks to which no file refers any more: they are free, now or after they are
+    /// unmapped.
     pub(super) async fn let_go(self: &Rc<Self>, blocks: Vec<u32>) -> Result<(), DatastoreError> {
         if self.disk.medium.auto_reclaim().is_err() {
             return self.give_back(Pool::Data, blocks).await;
@@ -102,10 +103,11 @@ impl Core {
         Ok(())
     }
 
-    /// Unmaps some, and gives them back; how long to wait before the next, if there are any.
+    /// Unmaps some, and gives them back; returns how long to wait before the next, if there are
+    /// any.
     async fn reclaim_some(&self) -> Option<Duration> {
         let _turn = self.auto_reclaim.turn.lock().await;
-        // It may have been switched off meanwhile, or is refused.
+        // It may have been switched off meanwhile, or been refused.
         let rate = self.disk.medium.auto_reclaim().ok();
         let batch = rate.map_or(u32::MAX, |rate| rate.get().div_ceil(BATCHES_A_SECOND));
         let blocks = self.take_pending(batch);
@@ -136,7 +138,8 @@ impl Core {
         Ok(self.disk.medium.unmap(&ranges).await?)
     }
 
-    /// Frees all that is still to be unmapped, as it is; whether that was anything.
+    /// Frees everything that is still to be unmapped, without unmapping; returns whether that was
+    /// anything.
     pub(super) async fn skip_pending(&self) -> Result<bool, DatastoreError> {
         let _turn = self.auto_reclaim.turn.lock().await;
         let blocks = self.take_pending(u32::MAX);
@@ -150,7 +153,7 @@ impl Core {
     }
 }
 
-/// Goes on until nothing is left, or the mount is gone.
+/// Continues until nothing is left, or the mount is gone.
 async fn reclaim(core: Weak<Core>) {
     while let Some(core) = core.upgrade() {
         let Some(pause) = core.reclaim_some().await else {

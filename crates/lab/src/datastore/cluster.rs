@@ -1,15 +1,15 @@
 //! A cluster: some blocks that are allocated under one lock, so that hosts that allocate from
-//! different clusters do not meet.
+//! different clusters do not contend.
 //!
 //! The lock is the sector before this one:
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 16 | what its blocks are for: 0 data, 1 pointers |
-//! | 20..24 | which cluster of its kind |
-//! | 24..28 | blocks in it |
-//! | 28..32 | of those free |
-//! | 32..288 | a bit for each block, set where it is taken |
+//! | 16 | the use of its blocks: 0 data, 1 pointers |
+//! | 20..24 | its number among clusters of its kind |
+//! | 24..28 | the number of blocks in it |
+//! | 28..32 | how many of those are free |
+//! | 32..288 | a bit for each block, set if it is taken |
 
 use super::error::DatastoreError;
 use super::layout::{CLUSTER_BLOCKS_MAX, Layout, Pool};
@@ -18,7 +18,7 @@ use super::sector::{Kind, Put, SECTOR_BYTES, Sector, Take};
 const BITS_AT: usize = 32;
 const BITS_BYTES: usize = CLUSTER_BLOCKS_MAX as usize / 8;
 
-/// A cluster's content. Blocks have numbers within it here.
+/// The content of a cluster. Blocks are numbered within it here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cluster {
     pool: Pool,
@@ -28,13 +28,13 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// As formatted.
+    /// Returns its content when formatted.
     pub(super) fn empty(layout: &Layout, pool: Pool, index: u32) -> Self {
         let blocks = layout.blocks_in(pool, index);
         Self { pool, index, blocks, bits: [0; BITS_BYTES] }
     }
 
-    /// Where its sector is.
+    /// Returns the offset of its sector.
     pub(super) fn place(layout: &Layout, pool: Pool, index: u32) -> u64 {
         layout.cluster(pool, index) + SECTOR_BYTES
     }
@@ -86,7 +86,7 @@ impl Cluster {
         byte & (1 << (block % 8)) != 0
     }
 
-    /// Takes a block; whether it was free.
+    /// Takes a block; returns whether it was free.
     pub(super) fn take(&mut self, block: u32) -> bool {
         if block >= self.blocks || self.is_taken(block) {
             return false;
@@ -95,7 +95,7 @@ impl Cluster {
         true
     }
 
-    /// Frees a block; whether it was taken.
+    /// Frees a block; returns whether it was taken.
     pub(super) fn give_back(&mut self, block: u32) -> bool {
         if block >= self.blocks || !self.is_taken(block) {
             return false;
@@ -104,7 +104,7 @@ impl Cluster {
         true
     }
 
-    /// Takes up to `count` of the free blocks, from `first` on and around, in this order.
+    /// Takes up to `count` of the free blocks, from `first` on with wrap-around, in this order.
     pub(super) fn take_next(&mut self, first: u32, count: usize) -> Vec<u32> {
         let blocks = self.blocks.max(1);
         let around = (0..self.blocks).map(|offset| (first % blocks + offset) % blocks);

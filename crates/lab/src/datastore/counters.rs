@@ -1,17 +1,17 @@
-//! What a datastore's locks have cost a host.
+//! The cost of a datastore's locks for a host.
 
 /// Counted since the mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct LockCounters {
     /// Locks that were taken.
     pub acquired: u64,
-    /// Locks that were given back, or were to be and are not held any more.
+    /// Locks that were given back, or turned out not to be held any more.
     pub released: u64,
     /// Attempts at a lock that another host had, or was quicker at.
     pub retries: u64,
-    /// COMPARE AND WRITE commands that found something else, those of heartbeats too.
+    /// COMPARE AND WRITE commands that found something else, including those of heartbeats.
     pub miscompares: u64,
-    /// Of those: what was found had been written by this host itself.
+    /// Those of them for which this host itself had written what was found.
     pub false_miscompares: u64,
     /// COMPARE AND WRITE commands that the device has refused.
     pub ats_refused: u64,
@@ -23,8 +23,8 @@ pub struct LockCounters {
     pub broken: u64,
     /// Heartbeats of dead hosts that were ended.
     pub buried: u64,
-    /// Heartbeats that got through.
+    /// Heartbeats that succeeded.
     pub heartbeats: u64,
-    /// Heartbeats that did not.
+    /// Heartbeats that failed.
     pub heartbeats_failed: u64,
 }

@@ -1,12 +1,12 @@
-//! What a file is called and how big it is.
+//! The name and size of a file.
 //!
-//! A descriptor has 4 KiB: the file's lock, this sector, and six that name pointer blocks.
+//! A descriptor has 4 KiB: the file's lock, this sector, and six with references to pointer blocks.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 16 | state: 0 free, 1 in use |
 //! | 20..24 | number of the descriptor |
-//! | 24..32 | generation: one more with each file that it has been |
+//! | 24..32 | generation: increases with each file that it has been |
 //! | 32..40 | size of the file in bytes |
 //! | 40..168 | name, UTF-8, ended by zeros |
 
@@ -27,12 +27,12 @@ pub(super) struct Description {
 }
 
 impl Description {
-    /// As formatted.
+    /// Returns its content when formatted.
     pub(super) fn free() -> Self {
         Self { is_used: false, generation: 0, size_bytes: 0, name: String::new() }
     }
 
-    /// What is left of it when its file is gone.
+    /// Returns its content when its file was deleted.
     pub(super) fn erased(&self) -> Self {
         Self { generation: self.generation, ..Self::free() }
     }
@@ -44,7 +44,7 @@ impl Description {
         put.seal(Kind::Descriptor, offset_bytes)
     }
 
-    /// `blocks_max`: blocks that a file can have.
+    /// Decodes one. `blocks_max`: the maximum number of blocks of a file.
     pub(super) fn decode(
         file: u32,
         offset_bytes: u64,
@@ -71,7 +71,7 @@ impl Description {
     }
 }
 
-/// Whether a file may have this name and size.
+/// Checks whether a file may have this name and size.
 pub(super) fn check_file(
     name: &str,
     size_bytes: u64,

@@ -1,4 +1,4 @@
-//! Blocks between a file and being free.
+//! Blocks that no file has any more and that are not free yet.
 
 use std::rc::Rc;
 
@@ -6,12 +6,12 @@ use super::error::DatastoreError;
 use super::layout::{BLOCK_BYTES, Layout, Pool};
 use super::mount::Core;
 
-/// Bytes of the device.
+/// A range of bytes of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeviceRange {
-    /// The first.
+    /// Its offset.
     pub offset_bytes: u64,
-    /// How many.
+    /// Its length.
     pub bytes: u64,
 }
 
@@ -35,19 +35,19 @@ impl Detached {
         Self { core: core.clone(), blocks }
     }
 
-    /// Where they are, in the order of the device.
+    /// Returns their ranges, in the order of the device.
     pub fn ranges(&self) -> Vec<DeviceRange> {
         ranges_of(&self.core.layout, &self.blocks)
     }
 
-    /// How many they are.
+    /// Returns the number of blocks.
     pub fn count(&self) -> u64 {
         self.blocks.len() as u64
     }
 
-    /// As a host does that does not unmap them itself: where it reclaims by itself
-    /// ([`super::Datastore::auto_reclaim`]) they are unmapped in the background, and free then;
-    /// else they are free at once.
+    /// Frees them like a host that does not unmap them itself: if it reclaims automatically
+    /// ([`super::Datastore::auto_reclaim`]) they are unmapped in the background, and free after
+    /// that; otherwise they are free at once.
     ///
     /// # Errors
     /// Those of the locks and the device; what was not freed is leaked.
@@ -55,7 +55,7 @@ impl Detached {
         self.core.let_go(self.blocks).await
     }
 
-    /// Frees them, now.
+    /// Frees them now.
     ///
     /// # Errors
     /// Those of the locks and the device; what was not freed is leaked.
@@ -64,7 +64,7 @@ impl Detached {
     }
 }
 
-/// Where blocks are; neighbours that follow each other are one range.
+/// Returns the ranges of blocks; contiguous ones are merged.
 pub(super) fn ranges_of(layout: &Layout, blocks: &[u32]) -> Vec<DeviceRange> {
     let mut ranges: Vec<DeviceRange> = Vec::new();
     for block in blocks {

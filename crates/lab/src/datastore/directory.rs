@@ -1,8 +1,8 @@
-//! Files by their names: found, made, opened, deleted.
+//! Files by name: finding, creating, opening, deleting.
 //!
-//! The directory is a table with a hash of each descriptor's name, so that a name is found by a
-//! read of some sectors. What is true is in the descriptors. Files are made and deleted under the
-//! directory's lock, the latter under the file's as well, which is taken first.
+//! The directory is a table with a hash of each descriptor's name, so that a name is found by
+//! reading some sectors. The descriptors are authoritative. Files are created and deleted under the
+//! directory's lock, and deleted also under the file's, which is taken first.
 
 use std::rc::Rc;
 
@@ -18,12 +18,12 @@ use super::named::{Locked, Named};
 use super::sector::{Kind, SECTOR_BYTES, damaged};
 use super::table::{self, ENTRIES, Owner, hash_of};
 
-/// A file as the list has it.
+/// A file in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileInfo {
     /// Its name.
     pub name: String,
-    /// Its size; how much of that it has blocks for is another matter.
+    /// Its size, however many blocks are allocated.
     pub size_bytes: u64,
 }
 
@@ -31,12 +31,12 @@ fn owner(part: u32) -> Owner {
     Owner { file: 0, generation: 0, part }
 }
 
-/// An empty directory's sector, or one of it.
+/// Encodes one sector of the directory.
 pub(super) fn encode_directory(offset: u64, part: u32, entries: &[u32; ENTRIES]) -> Vec<u8> {
     table::encode(Kind::Directory, offset, owner(part), entries).to_vec()
 }
 
-/// The entries of one of its sectors.
+/// Decodes the entries of one of its sectors.
 pub(super) fn decode_directory(
     offset: u64,
     part: u32,
@@ -46,7 +46,7 @@ pub(super) fn decode_directory(
 }
 
 impl Core {
-    /// All hashes, by descriptor.
+    /// Returns all hashes, by descriptor.
     async fn read_directory(&self) -> Result<Vec<u32>, DatastoreError> {
         let guard = self.layout.directory_guard();
         self.hashes(&self.disk.read(guard.content(), guard.content_bytes).await?)
@@ -110,7 +110,7 @@ impl Core {
             let bytes = self.disk.read(guard.lock, guard.bytes()).await?;
             let description = self.decode_description(file, &bytes[SECTOR_BYTES as usize..])?;
             if description.is_used && description.name == name {
-                // Its lock is what is wanted next, mostly.
+                // Usually its lock is needed next.
                 self.views.saw(guard, &bytes);
                 return Ok(Some(file));
             }
@@ -123,12 +123,12 @@ impl Core {
         found.ok_or_else(|| DatastoreError::NotFound(name.to_owned()))
     }
 
-    /// What is on disk under all names.
+    /// Returns all files on disk.
     pub(super) async fn list(&self) -> Result<Vec<FileInfo>, DatastoreError> {
         let mut files = Vec::new();
         for (file, _) in (0..).zip(self.read_directory().await?).filter(|(_, hash)| *hash != 0) {
             let Description { is_used, name, size_bytes, .. } = self.read_description(file).await?;
-            // One that is just being deleted is none any more.
+            // One that is being deleted does not count.
             if is_used {
                 files.push(FileInfo { name, size_bytes });
             }
@@ -137,7 +137,7 @@ impl Core {
         Ok(files)
     }
 
-    /// Makes a file without blocks, and opens it.
+    /// Creates a file without blocks, and opens it.
     pub(super) async fn create(
         self: &Rc<Self>,
         name: &str,
@@ -161,8 +161,8 @@ impl Core {
         self.under_lock(self.layout.directory_guard(), work).await
     }
 
-    /// Makes a file in a descriptor that no name leads to; `None` if somebody is still busy with
-    /// what it was before.
+    /// Creates a file in a descriptor without a name in the directory; `None` if another host is
+    /// still busy with its previous file.
     async fn create_in(
         self: &Rc<Self>,
         file: u32,
@@ -194,8 +194,8 @@ impl Core {
     }
 
     /// Order: the description, the name. A host that dies in between leaves a descriptor that is in
-    /// use without a name, which the next file that is made here cleans up. Slots that are left of
-    /// what it was before are of an older generation.
+    /// use without a name, which the next file that is created here cleans up. Slots left of its
+    /// previous file are of an older generation.
     async fn fill_descriptor(
         &self,
         file: u32,

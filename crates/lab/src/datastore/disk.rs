@@ -1,5 +1,5 @@
-//! Sectors of a medium, tried again while another host has it reserved; and the one step that all
-//! locks are made of: a sector is changed if it is still what was read.
+//! Sectors of a medium, with retries while another host has it reserved; and the one operation that
+//! all locks are based on: changing a sector if it is still what was read.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -15,25 +15,25 @@ use super::sector::{SECTOR_BYTES, Sector, damaged};
 use crate::host::{HostError, Swap};
 use crate::random::Random;
 
-/// The longest pause before what has met another host is tried again.
+/// The maximum pause before retrying after a conflict with another host.
 const PAUSE_MS_MAX: u64 = 64;
-/// How often a command may meet a reservation: with the pauses, for longer than any host lives on
-/// whose heartbeat does not get through either.
+/// How often a command may meet a reservation: with the pauses, for longer than any host stays
+/// alive whose heartbeat fails as well.
 const CONFLICTS_MAX: u32 = 2000;
-/// What is read at once where much is.
+/// The maximum size of one read.
 const READ_BYTES_MAX: u64 = 64 << 10;
 
-/// A medium with what all of a host's work on it shares.
+/// A medium with the state that all of a host's tasks on it share.
 pub(super) struct Disk {
     pub(super) medium: Rc<dyn Medium>,
     pub(super) counters: RefCell<LockCounters>,
     random: RefCell<Random>,
-    /// A reservation is of the whole host, so that its tasks must take turns.
+    /// A reservation is of the whole host, so its tasks must take turns.
     reservation: Mutex<()>,
     fence: Cell<Fence>,
 }
 
-/// Whether a host may still write what its locks allow it to.
+/// Whether a host may still write what its locks allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fence {
     /// It has no locks yet.
@@ -60,7 +60,7 @@ impl Disk {
         self.fence.set(fence);
     }
 
-    /// Asked before each write, also of one that is tried again.
+    /// Checked before each write, including retries.
     pub(super) fn may_write(&self) -> Result<(), DatastoreError> {
         match self.fence.get() {
             Fence::Open => Ok(()),
@@ -86,7 +86,7 @@ impl Disk {
         self.medium.sleep(Duration::from_micros(500 + micros)).await;
     }
 
-    /// Does a command again and again while the device is reserved.
+    /// Repeats a command while the device is reserved.
     async fn persist<T, F>(&self, command: impl Fn() -> F) -> Result<T, DatastoreError>
     where
         F: Future<Output = Result<T, HostError>>,
@@ -145,7 +145,7 @@ impl Disk {
         self.persist_fenced(|| self.medium.write(offset, bytes)).await
     }
 
-    /// Changes a sector that is still `old` to `new`, atomically among all hosts; whether it is
+    /// Changes a sector from `old` to `new`, atomically among all hosts; returns whether it is
     /// `new` now.
     pub(super) async fn exchange(
         &self,
@@ -156,9 +156,10 @@ impl Disk {
         Ok(self.exchange_or_read(offset, SECTOR_BYTES, old, new).await?.is_none())
     }
 
-    /// The same; where it fails, what stands there and behind it in `bytes`, or in as many of them
-    /// as are read at once. What stands there already is taken for what we wrote: a command whose
-    /// end was lost with its path has been sent twice. So `new` must be unlike anybody else's.
+    /// The same; on failure, returns the sector and what follows it in `bytes`, or as much of that
+    /// as one read returns. If the sector has the new content already, it counts as written by us:
+    /// a command whose completion was lost with its path was sent twice. So `new` must differ from
+    /// anything others write.
     pub(super) async fn exchange_or_read(
         &self,
         offset: u64,
@@ -222,15 +223,15 @@ impl Disk {
         self.count(|counters| counters.reservations += 1);
         self.medium.locks_by_hand();
         let changed = self.exchange_reserved(offset, bytes, old, new).await;
-        // Whatever has happened, the others must be able to continue.
+        // In any case others must be able to continue.
         let released = self.medium.release().await;
         let changed = changed?;
         released?;
         Ok(changed)
     }
 
-    /// Not through `persist`: the holder of the reservation gets no conflict, unless the
-    /// reservation is lost, and then nothing more may be written under it.
+    /// Without retries: the holder of the reservation gets no conflict, unless the reservation is
+    /// lost, and then nothing more may be written under it.
     async fn exchange_reserved(
         &self,
         offset: u64,

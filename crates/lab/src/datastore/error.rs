@@ -1,4 +1,4 @@
-//! Why a datastore could not do what it was to do.
+//! The error type of datastores.
 
 use super::lock_record::HostId;
 use crate::host::HostError;
@@ -6,50 +6,50 @@ use crate::host::HostError;
 /// What went wrong in a datastore.
 #[derive(Debug, thiserror::Error)]
 pub enum DatastoreError {
-    /// Of the host or the device.
+    /// An error of the host or the device.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// What was read is not what a datastore has there.
+    /// What was read is not valid there.
     #[error("the sector at byte {offset_bytes} is damaged: {what}")]
     Damaged {
-        /// Where it is on the device.
+        /// Its offset on the device.
         offset_bytes: u64,
         /// What is wrong with it.
         what: String,
     },
-    /// The device can't hold a datastore, or an option makes no sense.
+    /// The device can't hold a datastore, or an option is invalid.
     #[error("{0}")]
     Argument(String),
-    /// All 64 heartbeat slots are taken by hosts that live.
+    /// All 64 heartbeat slots are taken by hosts that are alive.
     #[error("the datastore is mounted by as many hosts as it has room for")]
     NoSlot,
-    /// A host with this id has it mounted, and lives.
+    /// A host with this id has it mounted, and is alive.
     #[error("host {0} has the datastore mounted already")]
     MountedAlready(HostId),
-    /// Another host has found this one dead, or somebody else has taken its heartbeat slot.
+    /// Another host has found this one dead, or has taken its heartbeat slot.
     #[error("access to the datastore is lost: another host has ended the heartbeat")]
     Lost,
-    /// The heartbeat is late, so that another host may take this one for dead: nothing is written.
+    /// The heartbeat is late, so that another host may consider this one dead: nothing is written.
     #[error("the heartbeat is late: nothing is written until it has got through")]
     HeartbeatLate,
     /// It was unmounted.
     #[error("the datastore is not mounted any more")]
     Unmounted,
-    /// Another host holds the file's lock, and lives.
+    /// Another host holds the file's lock, and is alive.
     #[error("{name} is locked by host {host}")]
     Locked {
-        /// Which file.
+        /// The name of the file.
         name: String,
         /// The host.
         host: HostId,
     },
-    /// This host has it open in a way that does not go with what was asked for.
+    /// This host has it open in a way that conflicts with the request.
     #[error("{0} is in use on this host")]
     InUse(String),
-    /// A lock was not to be had for many times the liveness time, from hosts that live.
+    /// Hosts that are alive did not release a lock for many times the liveness time.
     #[error("the lock at byte {offset_bytes} was not to be had in time")]
     LockTimeout {
-        /// Where it is on the device.
+        /// Its offset on the device.
         offset_bytes: u64,
     },
     /// The device stays reserved by others.
@@ -58,7 +58,7 @@ pub enum DatastoreError {
     /// There is no such file.
     #[error("there is no file {0}")]
     NotFound(String),
-    /// There is one of this name.
+    /// A file with this name exists.
     #[error("there is a file {0} already")]
     Exists(String),
     /// No descriptor is free.

@@ -2,15 +2,15 @@
 
 use super::layout::BLOCK_BYTES;
 
-/// What a file has in some blocks.
+/// The state of some blocks of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockState {
-    /// Nothing: it reads as zeros, and a write needs [`File::allocate`] first.
+    /// Not allocated: it reads as zeros, and a write needs [`File::allocate`] first.
     Absent,
-    /// Blocks from this byte of the device on, which read as zeros whatever the device holds there:
-    /// they must be zeroed, and then marked present, before a part of them is written.
+    /// Blocks from this offset of the device on, which read as zeros whatever the device contains
+    /// there: they must be zeroed, and then marked present, before a part of them is written.
     ToBeZeroed(u64),
-    /// Blocks from this byte of the device on.
+    /// Blocks from this offset of the device on.
     Present(u64),
 }
 
@@ -19,32 +19,32 @@ pub enum BlockState {
 pub struct FileExtent {
     /// The first of them in the file.
     pub first_block: u64,
-    /// How many.
+    /// The number of blocks.
     pub count: u64,
     /// Their state.
     pub state: BlockState,
 }
 
-/// What new blocks are.
+/// The state of new blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocateAs {
-    /// Valid on the device: the host that allocates them zeroes or writes them whole before others
-    /// look.
+    /// Valid on the device: the host that allocates them zeroes or writes them completely before
+    /// others read them.
     Present,
     /// To be zeroed.
     ToBeZeroed,
 }
 
-/// Where new blocks are.
+/// The placement of new blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// In as few runs as there are room for: thick disks.
+    /// In as few runs as possible: thick disks.
     Contiguous,
-    /// The next free ones of this host's cluster: thin disks, between the blocks of others.
+    /// The next free ones of this host's cluster, between the blocks of others: thin disks.
     AsItComes,
 }
 
-/// Whether two extents are one.
+/// Returns whether two extents can be merged.
 pub(super) fn follows(last: &FileExtent, next: &FileExtent) -> bool {
     let bytes = last.count * BLOCK_BYTES;
     last.first_block + last.count == next.first_block

@@ -1,4 +1,4 @@
-//! A file that is open, and its blocks.
+//! Open files, and their blocks.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -17,7 +17,7 @@ use super::map::Map;
 use super::mount::{Closed, Core};
 use super::table::Pointer;
 
-/// A file that is open. Clones are one opening of it; what is not closed stays locked until the
+/// An open file. Clones are the same opening; a file that is not closed stays locked until the
 /// datastore is unmounted or the file opened again by the same host.
 #[derive(Clone, Debug)]
 pub struct File(Rc<Opening>);
@@ -28,7 +28,7 @@ struct Opening {
     is_closed: Cell<bool>,
 }
 
-/// What all openings of a file share in one host.
+/// What all openings of a file in one host share.
 pub(super) struct Inner {
     core: Rc<Core>,
     file: u32,
@@ -89,7 +89,7 @@ impl Inner {
             // It was opened again while this waited.
             return Ok(());
         }
-        // What is being done with its blocks comes to its end under the lock.
+        // Changes of its blocks in progress end under the lock.
         let mut map = self.map.lock().await;
         let Some(held) = self.held.borrow_mut().take() else { return Ok(()) };
         let core = &self.core;
@@ -112,17 +112,17 @@ impl File {
         Self(Rc::new(Opening { inner, is_closed: Cell::new(false) }))
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.0.inner.name
     }
 
-    /// Its size.
+    /// Returns its size.
     pub fn size_bytes(&self) -> u64 {
         self.0.inner.size_bytes.get()
     }
 
-    /// Blocks that its size comes to.
+    /// Returns the number of blocks for its size.
     pub fn size_blocks(&self) -> u64 {
         self.size_bytes().div_ceil(BLOCK_BYTES)
     }
@@ -134,7 +134,7 @@ impl File {
         Ok(())
     }
 
-    /// Called with the map's turn taken, so that the lock stays held meanwhile.
+    /// Called with the map locked, so that the file's lock stays held meanwhile.
     fn check_change(&self) -> Result<(), DatastoreError> {
         self.check_open()?;
         if self.0.inner.mode != Mode::Exclusive {
@@ -177,17 +177,17 @@ impl File {
         extents
     }
 
-    /// Blocks that it has, to be zeroed or not.
+    /// Returns how many blocks it has, to be zeroed or not.
     ///
     /// # Errors
-    /// Those of the device; what is there must make sense.
+    /// Those of the device; invalid content.
     pub async fn allocated_blocks(&self) -> Result<u64, DatastoreError> {
         let mut map = self.0.inner.map.lock().await;
         self.check_open()?;
         Ok(map.all(&self.0.inner.core).await?.0.len() as u64)
     }
 
-    /// What it has in `count` blocks from `first_block` on; neighbours are one extent.
+    /// Returns the state of `count` blocks from `first_block` on; adjacent ones are merged.
     ///
     /// # Errors
     /// Beyond the file's size; those of the device.
@@ -203,11 +203,9 @@ impl File {
         Ok(self.merged(blocks.zip(pointers)))
     }
 
-    /// Gives it the blocks that it has not got yet among `count` from `first_block` on; returns
-    /// these, so that of several tasks only one has each to zero.
-    ///
-    /// Blocks are taken in their clusters, then named by the file: a host that dies in between
-    /// leaves blocks that are taken and no file names.
+    /// Allocates missing blocks among `count` from `first_block` on; returns these, so that of
+    /// several tasks only one has to zero each. Blocks are taken in their clusters, then added to
+    /// the file: a host that dies in between leaves blocks that are taken and unreferenced.
     ///
     /// # Errors
     /// [`DatastoreError::Full`], and nothing is allocated; those of the locks and the device.
@@ -221,7 +219,8 @@ impl File {
         self.allocate_all(&[(first_block, count)], allocate_as, placement).await
     }
 
-    /// [`File::allocate`] for ranges, each its first block and how many, in order: all at once.
+    /// Does the same as [`File::allocate`] for several ranges (first block, count) at once, in
+    /// order.
     ///
     /// # Errors
     /// As there.
@@ -251,12 +250,12 @@ impl File {
         };
         let changes: Vec<(u32, Pointer)> =
             absent.into_iter().zip(taken.into_iter().map(pointer_to)).collect();
-        // What is taken and could not be named is leaked: it may be on disk all the same.
+        // What is taken but could not be added to the file is leaked: it may be on disk.
         map.set(core, &changes, new_blocks).await?;
         Ok(self.merged(changes.into_iter()))
     }
 
-    /// Takes data blocks and pointer blocks, at one time: neither is named yet.
+    /// Takes data blocks and pointer blocks in parallel: neither is referred to yet.
     async fn take(
         &self,
         data: u32,
@@ -283,7 +282,7 @@ impl File {
         }
     }
 
-    /// Blocks that were to be zeroed are what the device has there from now on.
+    /// Marks blocks that were to be zeroed as valid on the device.
     ///
     /// # Errors
     /// Beyond the file's size; those of the device.
@@ -291,12 +290,12 @@ impl File {
         self.mark_present_in(&[(first_block, count)]).await
     }
 
-    /// The same for several ranges (first block, how many) at once, in their order: one write for
-    /// each pointer block that is touched.
+    /// Does the same for several ranges (first block, count) at once, in order: one write for each
+    /// affected pointer block.
     ///
     /// # Errors
-    /// As [`File::mark_present`], and nothing is changed; also where a range begins before the end
-    /// of the last one.
+    /// As [`File::mark_present`], and nothing is changed; also if ranges overlap or are not in
+    /// order.
     pub async fn mark_present_in(&self, ranges: &[(u64, u64)]) -> Result<(), DatastoreError> {
         let mut map = self.0.inner.map.lock().await;
         self.check_change()?;
@@ -318,9 +317,9 @@ impl File {
         map.set(core, &changes, Vec::new()).await
     }
 
-    /// Takes blocks from it without making them free yet, for who wants to unmap them.
+    /// Takes blocks from the file without freeing them yet, for callers that unmap them.
     ///
-    /// Order: they are not named any more, then not taken any more.
+    /// Order: first they are no longer referred to, then no longer taken.
     ///
     /// # Errors
     /// Beyond the file's size; those of the device.
@@ -348,8 +347,8 @@ impl File {
         Ok(Detached::new(core, had.into_iter().map(|(_, data)| data).collect()))
     }
 
-    /// Frees blocks; returns where they were. They may be another host's by now, so that whoever
-    /// wants to unmap them uses [`File::detach`]; or this host does it ([`Detached::let_go`]).
+    /// Frees blocks; returns their ranges. They may be another host's by now, so callers that unmap
+    /// use [`File::detach`]; or this host does it ([`Detached::let_go`]).
     ///
     /// # Errors
     /// As [`File::detach`].
@@ -364,17 +363,17 @@ impl File {
         Ok(ranges)
     }
 
-    /// Makes it bigger, without blocks, or smaller: blocks beyond the end are freed.
+    /// Extends it without allocating, or shortens it: blocks beyond the end are freed.
     ///
     /// # Errors
-    /// Too big for this datastore; those of the locks and the device.
+    /// Too large for this datastore; those of the locks and the device.
     pub async fn resize(&self, size_bytes: u64) -> Result<(), DatastoreError> {
         let mut map = self.0.inner.map.lock().await;
         self.check_change()?;
         let inner = &*self.0.inner;
         let core = &inner.core;
         check_file(&inner.name, size_bytes, core.layout.file_blocks_max())?;
-        // Blocks beyond the end of a file are damage, so that they go first.
+        // Blocks beyond the end of a file are damage, so they are removed first.
         let blocks = self.check_range(0, self.size_blocks())?;
         let kept = size_bytes.div_ceil(BLOCK_BYTES).min(u64::from(blocks.end)) as u32;
         let detached = self.detach_from(&mut map, kept..blocks.end).await?;
@@ -388,7 +387,7 @@ impl File {
     /// Closes this opening; with the last one of this host its lock is given back.
     ///
     /// # Errors
-    /// Those of the lock and the device; it is closed all the same.
+    /// Those of the lock and the device; it is closed nevertheless.
     pub async fn close(&self) -> Result<(), DatastoreError> {
         if self.0.is_closed.replace(true) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Making an empty datastore.
+//! Creating an empty datastore.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,11 +15,11 @@ use super::sector::SECTOR_BYTES;
 use super::table::{ENTRIES, Owner};
 use crate::random::Random;
 
-/// What is written at once.
+/// The maximum size of one write.
 const WRITE_BYTES_MAX: usize = 256 << 10;
 
-/// Writes all metadata but the pointer blocks, which are written when they are first used. The
-/// superblock is wiped first and written last, so that there is no half of a datastore.
+/// Writes all metadata except the pointer blocks, which are written when they are first used. The
+/// superblock is wiped first and written last, so that there is no partial datastore.
 pub(super) async fn format(disk: &Disk, label: &str) -> Result<(), DatastoreError> {
     if disk.medium.sector_bytes() != SECTOR_BYTES {
         let text = format!("a datastore needs blocks of {SECTOR_BYTES} bytes");
@@ -58,7 +58,7 @@ fn empty_cluster(layout: &Layout, pool: Pool, index: u32) -> Vec<u8> {
     [LockRecord::free_before(&cluster).encode(layout.cluster(pool, index)), cluster].concat()
 }
 
-/// Writes consecutive pieces, many at once.
+/// Writes consecutive pieces, many in parallel.
 async fn write_all(
     disk: &Disk,
     offset: u64,
@@ -76,7 +76,7 @@ async fn write_all(
     if bytes.is_empty() { Ok(()) } else { disk.write(at, &bytes).await }
 }
 
-/// Unlike that of any other datastore.
+/// Returns an id unlike that of any other datastore.
 fn new_id() -> [u8; 16] {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seed = since.as_nanos() as u64 ^ u64::from(std::process::id()) << 48;

@@ -1,5 +1,5 @@
-//! Checking a datastore, without changing it. To be run when no host is at work on it: of a change
-//! that is under way it would see a part.
+//! Checking a datastore, without changing it. No host may use it meanwhile: changes in progress
+//! would be seen in part.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,55 +22,54 @@ use super::sector::{Kind, SECTOR_BYTES, Take};
 use super::table::{Owner, Pointer, hash_of};
 
 const SECTOR: usize = SECTOR_BYTES as usize;
-/// Findings of damage that are kept; the others are counted.
+/// The maximum number of findings of damage that are kept; the others are counted.
 const DAMAGE_MAX: usize = 100;
 
-/// What a check has found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct FsckReport {
-    /// What it is called.
+    /// Its label.
     pub label: String,
-    /// Files.
+    /// The number of files.
     pub files: u64,
-    /// Data blocks.
+    /// The number of data blocks.
     pub blocks: u64,
-    /// Of those: free.
+    /// How many of those are free.
     pub blocks_free: u64,
-    /// Named by a file, present.
+    /// Referenced by a file, present.
     pub blocks_present: u64,
-    /// Named by a file, to be zeroed.
+    /// Referenced by a file, to be zeroed.
     pub blocks_to_be_zeroed: u64,
-    /// Taken and named by no file: a host has died on the way, or what it took was never given
-    /// back.
+    /// Taken and unreferenced: a host has died in between, or what it took was never given back.
     pub blocks_leaked: u64,
-    /// Pointer blocks that are taken and named by no file.
+    /// Pointer blocks that are taken and unreferenced.
     pub pointer_blocks_leaked: u64,
-    /// Descriptors in use that no name leads to.
+    /// Descriptors in use without a name in the directory.
     pub descriptors_leaked: u64,
     /// Hosts whose heartbeats were not ended.
     pub hosts: u64,
     /// Locks that those hold.
     pub locks_held: u64,
-    /// Locks of hosts whose heartbeats ended: the next host that wants them breaks them.
+    /// Locks of hosts whose heartbeats ended: the next host that needs them breaks them.
     pub locks_stale: u64,
-    /// What must never be, whenever a host has died: the first of it.
+    /// What must never exist, whenever a host has died: the first findings.
     pub damage: Vec<String>,
-    /// How much of it.
+    /// The number of such findings.
     pub damage_count: u64,
 }
 
 impl FsckReport {
-    /// Whether there is something that must never exist.
+    /// Returns whether there is anything that must never exist.
     pub fn is_damaged(&self) -> bool {
         self.damage_count > 0
     }
 
-    /// Whether something is taken without an owner.
+    /// Returns whether anything is taken without an owner.
     pub fn has_leaks(&self) -> bool {
         self.blocks_leaked + self.pointer_blocks_leaked + self.descriptors_leaked > 0
     }
 
-    /// Neither damage nor leaks nor locks of the dead.
+    /// Returns whether there is neither damage nor leaks nor locks of dead hosts.
     pub fn is_clean(&self) -> bool {
         !self.is_damaged() && !self.has_leaks() && self.locks_stale == 0
     }
@@ -82,7 +81,7 @@ impl FsckReport {
         }
     }
 
-    /// The content, or a finding.
+    /// Returns the content; adds a finding if it is invalid.
     fn sound<T>(&mut self, decoded: Result<T, DatastoreError>) -> Option<T> {
         decoded.map_err(|error| self.note(error.to_string())).ok()
     }
@@ -112,7 +111,7 @@ impl fmt::Display for FsckReport {
     }
 }
 
-/// Which blocks of a pool are taken, and which are named.
+/// Which blocks of a pool are taken, and which are referenced.
 struct Claims {
     what: &'static str,
     /// `None`: the cluster is damaged.
@@ -152,13 +151,13 @@ struct Check<'a> {
     report: FsckReport,
 }
 
-/// Checks a datastore: that each block is free, or leaked, or named by one file and taken; that
-/// bitmaps and their counts agree, names and descriptors, pointers and the device; all checksums;
-/// whose locks are held.
+/// Checks a datastore: that each block is free, or leaked, or taken and referenced by one file;
+/// that bitmaps and their counts, names and descriptors, pointers and the device agree; all
+/// checksums; who holds which locks.
 ///
 /// # Errors
-/// Those of the device, and where there is no superblock that makes sense. Damage is no error: it
-/// is in the report.
+/// Those of the device, and if there is no valid superblock. Damage is not an error: it is in the
+/// report.
 pub async fn fsck<M>(medium: &M) -> Result<FsckReport, DatastoreError>
 where
     M: Medium + Clone + 'static,
@@ -261,7 +260,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The hashes of all names; `None` where they can't be read.
+    /// Returns the hashes of all names; `None` if they can't be read.
     async fn directory(&mut self) -> Result<Vec<Option<u32>>, DatastoreError> {
         let mut hashes = Vec::new();
         for part in 0..self.layout.directory_sectors() {
@@ -276,7 +275,7 @@ impl Check<'_> {
         Ok(hashes)
     }
 
-    /// Whether the directory and a descriptor agree.
+    /// Checks whether the directory and a descriptor agree.
     fn name(
         &mut self,
         file: u32,
@@ -307,7 +306,7 @@ impl Check<'_> {
         }
     }
 
-    /// Unreferenced ones must be whole as well.
+    /// Unreferenced ones must be valid as well.
     fn unused_slots(&mut self, file: u32, slots: &[u8]) {
         for (sector, part) in slots.chunks_exact(SECTOR).zip(0..) {
             let opened = Take::open(Kind::Slots, self.layout.slots(file, part), sector);

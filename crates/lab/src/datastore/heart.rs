@@ -1,10 +1,10 @@
-//! The heartbeat of a mount, from the slot that it takes to its end; and how a host finds out that
-//! another one is dead.
+//! The heartbeat of a mount, from taking a slot to its end; and how a host finds out that another
+//! one is dead.
 //!
 //! A host may write what its locks allow for three quarters of the liveness time after its last
-//! beat was begun; others take it for dead only after they have seen the beat unchanged for all of
-//! it, and end it on disk first, by an exchange that fails if the host has come back. So commands
-//! may be on their way for a quarter of the time.
+//! beat was begun; others consider it dead only after they have seen the beat unchanged for all of
+//! that time, and end it on disk first, by an exchange that fails if the host has returned. So
+//! commands may be in flight for a quarter of the time.
 
 use std::rc::{Rc, Weak};
 use std::time::Instant;
@@ -18,12 +18,12 @@ use super::pulse::Pulse;
 use super::sector::SECTOR_BYTES;
 use crate::host::{HostError, Swap};
 
-/// How often a slot is tried for that others are quicker at.
+/// How often to try a slot for which others are quicker.
 const CLAIMS_MAX: u32 = 200;
-/// How often one beat is tried that finds an earlier one of its own.
+/// How often to try one beat that finds an earlier one of its own.
 const BEATS_MAX: u32 = 8;
 
-/// What another host's heartbeat says of it.
+/// What another host's heartbeat says about it.
 pub(super) enum Verdict {
     Dead,
     /// It was alive at this beat, as far as is known.
@@ -41,7 +41,8 @@ pub(super) async fn claim_slot(
         let pulses = read_pulses(disk, layout).await?;
         let own = pulses.iter().position(|pulse| pulse.is_alive && pulse.host == options.host);
         let slot = match (own, &seen) {
-            // It may be a life of this host that has ended without a word: see whether it beats.
+            // It may be an earlier run of this host that has ended without unmounting: see whether
+            // it beats.
             (Some(slot), Some(before)) if before[slot] == pulses[slot] => slot,
             (Some(_), Some(_)) => return Err(DatastoreError::MountedAlready(options.host)),
             (Some(_), None) => {
@@ -71,7 +72,7 @@ pub(super) async fn claim_slot(
     Err(DatastoreError::NoSlot)
 }
 
-/// The slot that this host had, or a free one, or one of a host that has not moved.
+/// Chooses the slot that this host had, or a free one, or one of a host that has not beaten.
 fn choose_slot(
     pulses: &[Pulse],
     before: Option<&[Pulse]>,
@@ -86,7 +87,7 @@ fn choose_slot(
         .or_else(|| (0..pulses.len()).find(dead))
 }
 
-/// All heartbeats.
+/// Reads all heartbeats.
 pub(super) async fn read_pulses(
     disk: &Disk,
     layout: &Layout,
@@ -99,7 +100,7 @@ pub(super) async fn read_pulses(
 
 /// Beats once, and from then on until the mount is gone.
 pub(super) async fn start(core: &Rc<Core>) -> Result<(), DatastoreError> {
-    // Claiming the slot may have taken its time, so that it does not count as a beat.
+    // Claiming the slot may have taken long, so it does not count as a beat.
     let mut attempt = 0;
     loop {
         match core.beat().await {
@@ -130,14 +131,14 @@ pub(super) async fn start(core: &Rc<Core>) -> Result<(), DatastoreError> {
     Ok(())
 }
 
-/// One beat, and how long to wait for the next; `None` at the end of it all.
+/// Beats once; returns how long to wait for the next; `None` at the end.
 async fn beat_of(weak: &Weak<Core>) -> Option<std::time::Duration> {
     let core = weak.upgrade()?;
     let interval = core.options.heartbeat_interval;
     match core.beat().await {
         Ok(()) => Some(interval),
         Err(DatastoreError::Lost) => None,
-        // Soon again: there is time until others take this host for dead.
+        // Soon again: there is time until others consider this host dead.
         Err(_) => Some(interval / 8),
     }
 }
@@ -174,14 +175,14 @@ impl Core {
                 self.disk.count(|counters| counters.heartbeats += 1);
                 return Ok(());
             }
-            // The slot holds an earlier beat of ours, whose outcome was unknown (002).
+            // The slot contains an earlier beat of ours, whose outcome was unknown (002).
             self.disk.back_off(attempt).await;
         }
         self.disk.count(|counters| counters.heartbeats_failed += 1);
         Err(DatastoreError::HeartbeatLate)
     }
 
-    /// Tries one; what is on disk then.
+    /// Tries one; returns what is on disk then.
     async fn beat_once(&self, last: Pulse, next: Pulse) -> Result<Pulse, DatastoreError> {
         let offset = self.layout.heartbeat(self.me.slot);
         let (old, new) = (last.encode(offset), next.encode(offset));
@@ -190,7 +191,8 @@ impl Core {
             match medium.compare_and_write(offset, &old, &new).await {
                 Ok(Swap::Done) => return Ok(next),
                 Ok(Swap::Miscompare) => {
-                    // As 6.5 does: it is read again, and believed only if it is another's.
+                    // As 6.5 does: it is read again, and a miscompare counts only if it is another
+                    // host's.
                     let found = self.read_pulse(offset).await?;
                     self.disk.count(|counters| {
                         counters.miscompares += 1;
@@ -205,7 +207,7 @@ impl Core {
             }
         }
         if self.disk.may_write().is_err() {
-            // Another host may be about to end it: what was read may not be true any more.
+            // Another host may be about to end it: what was read may be outdated.
             let exchange = self.disk.exchange_by_reservation(offset, SECTOR_BYTES, &old, &new);
             return if exchange.await?.is_none() {
                 Ok(next)
@@ -226,8 +228,8 @@ impl Core {
         Pulse::decode(&bytes, offset)
     }
 
-    /// Whether a holder of a lock is dead. One that has not moved for the liveness time is ended on
-    /// disk first, so that all see it the same way, and it itself as well.
+    /// Returns whether a holder of a lock is dead. One that has not beaten for the liveness time is
+    /// ended on disk first, so that all hosts see it in the same way, including itself.
     pub(super) async fn judge(&self, holder: &Holder) -> Result<Verdict, DatastoreError> {
         let offset = self.layout.heartbeat(holder.slot);
         let image = self.disk.read_sector(offset).await?;
@@ -255,7 +257,7 @@ impl Core {
         Ok(Verdict::Dead)
     }
 
-    /// Ends the own heartbeat, for good.
+    /// Ends the own heartbeat permanently.
     pub(super) async fn stop_heart(&self) -> Result<(), DatastoreError> {
         let _turn = self.beating.lock().await;
         self.heart.borrow_mut().take();

@@ -1,4 +1,4 @@
-//! Where everything is on the device, and the superblock that says so.
+//! The layout of the device, and the superblock that describes it.
 //!
 //! In this order: the superblock, the heartbeats, the directory's lock and the directory, the file
 //! descriptors, the clusters of data blocks, the clusters of pointer blocks, the pointer blocks,
@@ -23,20 +23,21 @@ use super::lock_record::HOSTS_MAX;
 use super::sector::{Kind, Put, SECTOR_BYTES, Sector, Take, text_of};
 use super::table::ENTRIES;
 
-/// Bytes in a block of a datastore, which is what files are allocated in (VMFS 5 and 6).
+/// Bytes in a block of a datastore, the unit of allocation of files (VMFS 5 and 6).
 pub const BLOCK_BYTES: u64 = 1 << 20;
 
-/// Bytes of a file descriptor: lock, description, and the sectors that name its pointer blocks.
+/// Bytes of a file descriptor: lock, description, and the sectors with references to its pointer
+/// blocks.
 pub(super) const DESCRIPTOR_BYTES: u64 = 4096;
-/// Sectors of a descriptor that name pointer blocks.
+/// Sectors of a descriptor with references to pointer blocks.
 pub(super) const SLOT_SECTORS: u32 = 6;
-/// Pointer blocks that a file can have.
+/// The maximum number of pointer blocks of a file.
 pub(super) const SLOTS: u32 = SLOT_SECTORS * ENTRIES as u32;
 /// Lock and bitmap.
 pub(super) const CLUSTER_BYTES: u64 = 2 * SECTOR_BYTES;
-/// Blocks in a cluster at the most: what a bitmap has room for.
+/// The maximum number of blocks in a cluster: the size of a bitmap.
 pub(super) const CLUSTER_BLOCKS_MAX: u32 = 2048;
-/// What a pointer has bits for.
+/// The range of block numbers in a pointer.
 pub(super) const BLOCKS_MAX: u32 = 1 << 30;
 /// Bytes of a label.
 pub(super) const LABEL_BYTES_MAX: usize = 64;
@@ -46,7 +47,7 @@ const POINTER_SECTORS_MAX: u32 = 1 << 12;
 const HEARTBEATS: u64 = 64 << 10;
 const DIRECTORY: u64 = 128 << 10;
 
-/// What blocks are for.
+/// The use of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pool {
     Data,
@@ -62,18 +63,18 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Where its content is.
+    /// Returns where its content is.
     pub(super) fn content(&self) -> u64 {
         self.lock + SECTOR_BYTES
     }
 
-    /// Lock and content.
+    /// Returns the size of lock and content.
     pub(super) fn bytes(&self) -> u64 {
         SECTOR_BYTES + self.content_bytes
     }
 }
 
-/// The superblock's content, from which every place follows.
+/// The superblock's content, which determines every location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) id: [u8; 16],
@@ -81,13 +82,13 @@ pub(super) struct Layout {
     pub(super) files: u32,
     pub(super) data_blocks: u32,
     pub(super) cluster_blocks: u32,
-    /// Sectors in a pointer block.
+    /// The number of sectors in a pointer block.
     pub(super) pointer_sectors: u32,
     pub(super) pointer_blocks: u32,
 }
 
 impl Layout {
-    /// What suits a device of this size.
+    /// Returns a layout for a device of this size.
     pub(super) fn plan(id: [u8; 16], label: &str, bytes: u64) -> Result<Self, DatastoreError> {
         if label.is_empty() || label.len() > LABEL_BYTES_MAX || label.contains('\0') {
             let text = format!("a label has 1 to {LABEL_BYTES_MAX} bytes");
@@ -97,20 +98,20 @@ impl Layout {
         let mut layout = Self {
             id,
             label: label.to_owned(),
-            // As many as small scenarios need, and no more metadata than they have room for.
+            // As many as small scenarios need, and no more metadata than there is room for.
             files: (blocks / 16).clamp(32, 1024),
             data_blocks: 0,
-            // Some 64 clusters, so that each of 64 hosts can have its own.
+            // About 64 clusters, so that each of 64 hosts can have its own.
             cluster_blocks: (blocks / 64).next_power_of_two().clamp(16, CLUSTER_BLOCKS_MAX),
             pointer_sectors: 8,
             pointer_blocks: 0,
         };
-        // A thin file may be twice as big as the whole datastore.
+        // A thin file may be twice as large as the whole datastore.
         let most = blocks.saturating_mul(2);
         while layout.file_blocks_max() < most && layout.pointer_sectors < POINTER_SECTORS_MAX {
             layout.pointer_sectors *= 2;
         }
-        // Two for each file, and eight times what it takes to name every block once.
+        // Two for each file, and eight times what is needed to refer to every block once.
         let per_block = layout.pointers_per_block();
         layout.pointer_blocks = 2 * layout.files + blocks / (per_block / 8);
         let metadata = layout.data_start().div_ceil(BLOCK_BYTES) as u32;
@@ -135,7 +136,7 @@ impl Layout {
         put.seal(Kind::Superblock, 0)
     }
 
-    /// From the superblock of a device with this many bytes.
+    /// Decodes the superblock of a device with this many bytes.
     pub(super) fn decode(bytes: &[u8], device_bytes: u64) -> Result<Self, DatastoreError> {
         let take = Take::open(Kind::Superblock, 0, bytes)?;
         let mut id = [0; 16];
@@ -166,23 +167,23 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Up to the end of the last data block.
+    /// Returns the end of the last data block.
     pub(super) fn bytes_used(&self) -> u64 {
         self.data_start() + u64::from(self.data_blocks) * BLOCK_BYTES
     }
 
-    /// The directory, after its lock.
+    /// Returns the directory, after its lock.
     pub(super) fn directory_guard(&self) -> Guard {
         let content_bytes = u64::from(self.directory_sectors()) * SECTOR_BYTES;
         Guard { lock: DIRECTORY - SECTOR_BYTES, content_bytes }
     }
 
-    /// A file's description, and the lock of all that is the file's.
+    /// Returns a file's description, with the lock of everything that belongs to the file.
     pub(super) fn file_guard(&self, file: u32) -> Guard {
         Guard { lock: self.descriptor(file), content_bytes: SECTOR_BYTES }
     }
 
-    /// A cluster's bitmap, and its lock.
+    /// Returns a cluster's bitmap, with its lock.
     pub(super) fn cluster_guard(&self, pool: Pool, cluster: u32) -> Guard {
         Guard { lock: self.cluster(pool, cluster), content_bytes: SECTOR_BYTES }
     }
@@ -199,18 +200,18 @@ impl Layout {
         DIRECTORY + u64::from(sector) * SECTOR_BYTES
     }
 
-    /// A file's descriptor, which its lock opens.
+    /// Returns a file's descriptor, which begins with its lock.
     pub(super) fn descriptor(&self, file: u32) -> u64 {
         let start = self.directory(self.directory_sectors()).next_multiple_of(DESCRIPTOR_BYTES);
         start + u64::from(file) * DESCRIPTOR_BYTES
     }
 
-    /// What a file is called and how big it is.
+    /// Returns where the name and size of a file are.
     pub(super) fn description(&self, file: u32) -> u64 {
         self.descriptor(file) + SECTOR_BYTES
     }
 
-    /// A sector that names pointer blocks of a file.
+    /// Returns a sector with references to pointer blocks of a file.
     pub(super) fn slots(&self, file: u32, part: u32) -> u64 {
         self.descriptor(file) + (2 + u64::from(part)) * SECTOR_BYTES
     }
@@ -226,14 +227,14 @@ impl Layout {
         self.blocks(pool).div_ceil(self.cluster_blocks)
     }
 
-    /// Blocks in a cluster: the last may be shorter.
+    /// Returns the number of blocks in a cluster: the last may be shorter.
     pub(super) fn blocks_in(&self, pool: Pool, cluster: u32) -> u32 {
         let before = u64::from(cluster) * u64::from(self.cluster_blocks);
         let left = u64::from(self.blocks(pool)).saturating_sub(before);
         left.min(u64::from(self.cluster_blocks)) as u32
     }
 
-    /// A cluster's lock; its bitmap is the next sector.
+    /// Returns a cluster's lock; its bitmap is the next sector.
     pub(super) fn cluster(&self, pool: Pool, cluster: u32) -> u64 {
         let before = match pool {
             Pool::Data => 0,
@@ -242,7 +243,7 @@ impl Layout {
         self.descriptor(self.files) + (before + u64::from(cluster)) * CLUSTER_BYTES
     }
 
-    /// A sector of a pointer block.
+    /// Returns a sector of a pointer block.
     pub(super) fn pointers(&self, block: u32, sector: u32) -> u64 {
         let start = self.cluster(Pool::Pointer, self.clusters(Pool::Pointer));
         let sectors = u64::from(block) * u64::from(self.pointer_sectors) + u64::from(sector);
@@ -253,17 +254,17 @@ impl Layout {
         self.pointers(self.pointer_blocks, 0).next_multiple_of(BLOCK_BYTES)
     }
 
-    /// Where a data block is on the device.
+    /// Returns where a data block is on the device.
     pub(super) fn data(&self, block: u32) -> u64 {
         self.data_start() + u64::from(block) * BLOCK_BYTES
     }
 
-    /// Pointers in a pointer block.
+    /// Returns the number of pointers in a pointer block.
     pub(super) fn pointers_per_block(&self) -> u32 {
         self.pointer_sectors * ENTRIES as u32
     }
 
-    /// Blocks that a file can have.
+    /// Returns the maximum number of blocks of a file.
     pub(super) fn file_blocks_max(&self) -> u32 {
         SLOTS.saturating_mul(self.pointers_per_block())
     }

@@ -1,23 +1,23 @@
 //! Taking locks, giving them back, and breaking those of dead hosts.
 //!
 //! With ATS a lock costs a read and a COMPARE AND WRITE, and another one to give it back; without,
-//! RESERVE, read, write and RELEASE each time (002). What is done under it lies between.
+//! RESERVE, read, write and RELEASE each time (002). What is done under it is in between.
 //!
-//! What stands behind a lock (a bitmap, the directory, a description) is changed under it only, and
-//! each change of the lock makes a sector that was never there before: its sequence goes up, and it
-//! has a random number of its own. From that follows what need not be read:
+//! The content of a lock (a bitmap, the directory, a description) is changed only under it, and
+//! each change of the lock creates a sector that never existed before: its sequence increases, and
+//! it has a random number. From this it follows what need not be read:
 //!
-//! 1. A host keeps the lock as it gave it back, and the content as it was then. If the lock can be
-//!    changed from that very image to being held, nobody has held it in between, so that the
-//!    content is still the same. If it can't, both are forgotten.
-//! 2. Lock and content are neighbours and read by one command. Its sectors may be of different
-//!    moments, the content older than the lock as well. But a free lock has the stamp of the
-//!    content that it was given back over: content with that stamp is what stood there when the
-//!    lock became like this, and by (1) what stands there when it is taken from this image.
+//! 1. A host remembers the lock as it gave it back, and the content at that time. If the lock can
+//!    be changed from that very image to being held, nobody has held it in between, so the content
+//!    is still the same. If not, both are forgotten.
+//! 2. Lock and content are adjacent and read by one command. The sectors may be of different times,
+//!    and the content may be older than the lock. But a free lock has the stamp of the content with
+//!    which it was given back: content with that stamp is what was there when the lock became like
+//!    this, and by (1) what is there when it is taken from this image.
 //!
 //! A lock that was not free, whose holder has died or has forgotten it, proves nothing: the content
-//! is read once the lock is held. Who does not know what has come of its last write gives the lock
-//! back without a stamp, and keeps nothing.
+//! is read once the lock is held. A host that does not know the result of its last write gives the
+//! lock back without a stamp, and remembers nothing.
 
 use std::time::Duration;
 
@@ -30,17 +30,17 @@ use super::pulse::Pulse;
 use super::sector::Sector;
 use super::views::View;
 
-/// How many liveness times a lock is waited for that hosts hold which live.
+/// For how many liveness times to wait for a lock that hosts hold which are alive.
 const PATIENCE: u32 = 8;
-/// How often it is tried to give back a lock that others come and go in.
+/// How often to try to give back a lock that others take and give back.
 const GIVE_BACKS_MAX: u32 = 1000;
 
-/// How long a lock is waited for.
+/// How long to wait for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Until it is free: it is held for some commands only.
+    /// Until it is free: it is held only for a few commands.
     UntilFree,
-    /// Until it is known that its holder lives: it is held for long.
+    /// Until it is known that its holder is alive: it is held for long.
     UnlessAlive,
     /// Not at all.
     Never,
@@ -56,7 +56,7 @@ pub(super) struct Held {
     pub(super) was: Box<Sector>,
     /// The content after it, if known.
     content: Option<Vec<u8>>,
-    /// No other host has had it since this one.
+    /// Whether no other host has had it since this one.
     is_alone: bool,
 }
 
@@ -76,7 +76,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// For how long the lock has been as it is.
+    /// Returns for how long the lock has been unchanged.
     fn unchanged_for(&mut self, record: &LockRecord, now: std::time::Instant) -> Duration {
         match &self.lock {
             Some((known, since)) if known == record => now.duration_since(*since),
@@ -87,7 +87,7 @@ impl Seen {
         }
     }
 
-    /// Whether a host has moved since it was first looked at.
+    /// Returns whether a host has beaten since it was first seen.
     fn has_moved(&mut self, slot: u32, pulse: Pulse) -> bool {
         match self.pulses.iter().find(|(known, _)| *known == slot) {
             Some((_, first)) => *first != pulse,
@@ -133,7 +133,7 @@ impl Core {
                         return Ok(Taken::Held(held));
                     }
                     Err(found) if is_guess && attempt == 0 => {
-                        // Another host was there, and not just now: no reason to wait.
+                        // Another host was there, but not just now: no reason to wait.
                         is_alone = false;
                         tried = Some(found);
                         self.disk.count(|counters| counters.retries += 1);
@@ -208,7 +208,7 @@ impl Core {
         Ok(Ok(Held { guard, image: Box::new(next), was, content, is_alone }))
     }
 
-    /// The content of a lock that is held.
+    /// Returns the content of a lock that is held.
     pub(super) async fn content_of(&self, held: &mut Held) -> Result<Vec<u8>, DatastoreError> {
         match held.content.take() {
             Some(content) => Ok(content),
@@ -216,7 +216,7 @@ impl Core {
         }
     }
 
-    /// Which of the conflicting holders are dead, and one that is known to live.
+    /// Finds out which of the conflicting holders are dead, and one that is alive.
     async fn examine(
         &self,
         record: &LockRecord,
@@ -246,7 +246,7 @@ impl Core {
     }
 
     /// Gives a lock back. `content`: the content after it, if known. Returns the lock if it was
-    /// noted, which means that nobody has it now.
+    /// remembered, which means that nobody has it now.
     pub(super) async fn give_up(
         &self,
         held: &Held,
@@ -257,8 +257,8 @@ impl Core {
         for attempt in 0..GIVE_BACKS_MAX {
             let record = LockRecord::decode(&image, offset)?;
             if !record.holders.contains(&self.me) {
-                // It was given back by a command whose end was lost, or broken; a host that this
-                // has happened to hears of it from its heartbeat.
+                // It was given back by a command whose completion was lost, or broken; a host whose
+                // lock was broken finds out from its heartbeat.
                 self.disk.count(|counters| counters.released += 1);
                 return Ok(None);
             }

@@ -1,12 +1,12 @@
-//! A lock as it is on disk: who holds it, and how.
+//! A lock on disk: who holds it, and how.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 16 | mode: 0 free, 1 exclusive, 2 shared, 3 multi-writer |
-//! | 17 | holders |
-//! | 24..32 | sequence: one more with each change |
-//! | 32..40 | a random number of who made the last change |
-//! | 40..48 | stamp of what stands behind a free lock, see [`stamp_of`]; 0: not known, or held |
+//! | 17 | number of holders |
+//! | 24..32 | sequence: increases with each change |
+//! | 32..40 | a random number of the host that made the last change |
+//! | 40..48 | stamp of the content of a free lock, see [`stamp_of`]; 0: not known, or held |
 //! | 64..512 | 14 holders of 32 bytes: host id, heartbeat slot (u32), its generation (u64 at 24) |
 
 use std::fmt;
@@ -14,9 +14,10 @@ use std::fmt;
 use super::error::DatastoreError;
 use super::sector::{Kind, Put, Sector, Take};
 
-/// Heartbeat slots, and so hosts that can have a datastore mounted (VMFS: 64).
+/// The number of heartbeat slots, and so the maximum number of hosts that have a datastore mounted
+/// (VMFS: 64).
 pub(super) const HOSTS_MAX: u32 = 64;
-/// Hosts that can hold one lock together.
+/// The maximum number of hosts that hold one lock together.
 pub(super) const HOLDERS_MAX: usize = 14;
 
 const HOLDERS_AT: usize = 64;
@@ -27,7 +28,7 @@ const HOLDER_BYTES: usize = 32;
 pub struct HostId(pub [u8; 16]);
 
 impl HostId {
-    /// The id of a host with this (initiator) name: always the same.
+    /// Returns the id of a host with this (initiator) name: always the same.
     pub fn of_name(name: &str) -> Self {
         let mut id = [0; 16];
         for (index, word) in id.chunks_mut(4).enumerate() {
@@ -56,7 +57,7 @@ pub(super) struct Holder {
     pub(super) host: HostId,
     /// Its heartbeat slot.
     pub(super) slot: u32,
-    /// Which of the slot's owners it is: a host that starts anew is another one.
+    /// Identifies one of the slot's owners: a host that restarts is another one.
     pub(super) generation: u64,
 }
 
@@ -67,7 +68,7 @@ pub enum Mode {
     Exclusive,
     /// By hosts that only read.
     Shared,
-    /// By hosts that all write, in blocks which are there already (eager zeroed disks only).
+    /// By hosts that all write, in blocks that exist already (eager zeroed disks only).
     MultiWriter,
 }
 
@@ -84,19 +85,19 @@ pub(super) struct LockRecord {
 }
 
 impl LockRecord {
-    /// As formatted, with this content after it.
+    /// Returns its content when formatted, with this content after it.
     pub(super) fn free_before(content: &[u8]) -> Self {
         let stamp = stamp_of(content);
         Self { sequence: 0, nonce: 0, stamp, mode: None, holders: Vec::new() }
     }
 
-    /// Whether this is its content, as long as the lock is unchanged.
+    /// Returns whether this is its content, as long as the lock is unchanged.
     pub(super) fn proves(&self, content: &[u8]) -> bool {
         self.mode.is_none() && self.stamp == stamp_of(content)
     }
 
-    /// With one more holder; `None` if it conflicts with the present ones. A caller that is a
-    /// holder already has forgotten that, and does not conflict with itself.
+    /// Returns it with one more holder; `None` if that conflicts with the present ones. A caller
+    /// that is a holder already has forgotten that, and does not conflict with itself.
     pub(super) fn with(&self, holder: Holder, mode: Mode) -> Option<Self> {
         let mut next = self.without(|held| *held == holder);
         let fits = match next.mode {
@@ -111,7 +112,7 @@ impl LockRecord {
         Some(next)
     }
 
-    /// Without some of its holders.
+    /// Returns it without some of its holders.
     pub(super) fn without(&self, goes: impl Fn(&Holder) -> bool) -> Self {
         let mut next = self.clone();
         next.holders.retain(|holder| !goes(holder));
@@ -173,13 +174,13 @@ impl LockRecord {
     }
 }
 
-/// A hash of a lock's content (FNV-1a, 64 bits); never 0.
+/// Returns a hash of a lock's content (FNV-1a, 64 bits); never 0.
 pub(super) fn stamp_of(content: &[u8]) -> u64 {
     let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
     content.iter().fold(0xCBF2_9CE4_8422_2325, mix).max(1)
 }
 
-/// A host id at its place.
+/// Reads a host id at an offset.
 pub(super) fn host_of(take: &Take<'_>, at: usize) -> HostId {
     let mut id = [0; 16];
     id.copy_from_slice(take.bytes(at, 16));

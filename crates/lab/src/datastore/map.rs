@@ -1,10 +1,10 @@
-//! The blocks of one file: its slots, which name pointer blocks, and the pointers in those.
+//! The blocks of one file: its slots, which refer to pointer blocks, and the pointers in those.
 //!
-//! They are read when they are first asked for and believed as long as the file's lock is held, or
-//! is as it was when this host gave it back. A change goes to disk first. If it fails there, what
-//! is known is forgotten.
+//! They are read when they are first needed and trusted as long as the file's lock is held, or is
+//! as it was when this host gave it back. A change goes to disk first. If it fails there, what is
+//! known is forgotten.
 //!
-//! A new file's slots are not written: those that an older file has left there count for nothing.
+//! A new file's slots are not written: those that an older file has left there don't count.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -15,10 +15,10 @@ use super::mount::Core;
 use super::sector::{Kind, SECTOR_BYTES, damaged};
 use super::table::{self, ENTRIES, Entries, Owner, Pointer};
 
-/// The most bytes in which adjacent pointer blocks are written together.
+/// The maximum size for writing adjacent pointer blocks together.
 const WRITE_BYTES_MAX: u64 = 256 << 10;
 
-/// What is known of a file's blocks.
+/// What is known about a file's blocks.
 #[derive(Debug)]
 pub(super) struct Map {
     file: u32,
@@ -34,7 +34,7 @@ impl Map {
         Self { file, generation, slots: Vec::new(), loaded: HashMap::new() }
     }
 
-    /// That of a file that has just been made: it has none.
+    /// Returns the map of a new file, which has no blocks.
     pub(super) fn empty(file: u32, generation: u64) -> Self {
         Self { slots: vec![0; SLOTS as usize], ..Self::new(file, generation) }
     }
@@ -53,7 +53,7 @@ impl Map {
         Ok(())
     }
 
-    /// Reads the pointers of some slots, where they name any.
+    /// Reads the pointers of some slots, if they refer to any.
     async fn load(
         &mut self,
         core: &Core,
@@ -80,7 +80,7 @@ impl Map {
         self.slots.get(slot as usize)?.checked_sub(1)
     }
 
-    /// The pointers of some of its blocks.
+    /// Returns the pointers of some of its blocks.
     pub(super) async fn get(
         &mut self,
         core: &Core,
@@ -104,7 +104,7 @@ impl Map {
         Ok(pointers)
     }
 
-    /// All data blocks and all pointer blocks that the file has.
+    /// Returns all data blocks and all pointer blocks of the file.
     pub(super) async fn all(
         &mut self,
         core: &Core,
@@ -121,7 +121,7 @@ impl Map {
         Ok((data, pointers))
     }
 
-    /// How many pointer blocks it lacks for blocks of the file, in their order.
+    /// Returns how many pointer blocks it lacks for blocks of the file, which are in order.
     pub(super) async fn missing(
         &mut self,
         core: &Core,
@@ -185,7 +185,7 @@ impl Map {
         for (of, pointer) in changes {
             known[(of % per_slot) as usize] = *pointer;
         }
-        // Sectors in between that are as they were are written too: one command.
+        // Unchanged sectors in between are written too: one command.
         let sector_of = |change: &(u32, Pointer)| change.0 % per_slot / ENTRIES as u32;
         let from = changes.first().map_or(0, sector_of);
         let to = changes.last().map_or(0, sector_of);
@@ -193,8 +193,8 @@ impl Map {
         core.disk.write(layout.pointers(block, from), &bytes).await
     }
 
-    /// Order: pointer blocks are taken, then have their content, then are named. A host that dies
-    /// in between leaves a leak.
+    /// Order: pointer blocks are taken, then written, then referred to. A host that dies in between
+    /// leaves a leak.
     async fn add(&mut self, core: &Core, named: Vec<Named>) -> Result<(), DatastoreError> {
         let (Some(first), Some(last)) = (named.first(), named.last()) else { return Ok(()) };
         let layout = &core.layout;
@@ -232,7 +232,7 @@ struct Named {
     pointers: Vec<Pointer>,
 }
 
-/// Some of the sectors of slots.
+/// Encodes some of the sectors of slots.
 pub(super) fn encode_slots(
     layout: &Layout,
     first: Owner,
@@ -247,8 +247,8 @@ pub(super) fn encode_slots(
     parts.flat_map(sector).collect()
 }
 
-/// All slots of a file, as far as they are of its generation; every one names a pointer block of
-/// the device, or none.
+/// Decodes all slots of a file, as far as they are of its generation; every one refers to a pointer
+/// block of the device, or none.
 pub(super) fn decode_slots(
     layout: &Layout,
     first: Owner,
@@ -267,7 +267,7 @@ pub(super) fn decode_slots(
     Ok(slots)
 }
 
-/// Some of the sectors of a pointer block.
+/// Encodes some of the sectors of a pointer block.
 fn encode_pointers(
     layout: &Layout,
     block: u32,
@@ -284,7 +284,7 @@ fn encode_pointers(
     sectors.flat_map(sector).collect()
 }
 
-/// All pointers of a pointer block; every one is within the device.
+/// Decodes all pointers of a pointer block; every one is within the device.
 pub(super) fn decode_pointers(
     layout: &Layout,
     block: u32,
@@ -305,7 +305,7 @@ pub(super) fn decode_pointers(
     Ok(pointers)
 }
 
-/// The entries of one sector of many.
+/// Returns the entries of one sector of many.
 fn entries_of(all: &[u32], part: u32) -> Entries {
     let first = part as usize * ENTRIES;
     std::array::from_fn(|index| all.get(first + index).copied().unwrap_or(0))

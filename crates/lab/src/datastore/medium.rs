@@ -7,13 +7,13 @@ use super::auto_reclaim::NoAutoReclaim;
 use crate::engine::{LocalFuture, Task};
 use crate::host::{Device, EsxVersion, HostError, Primitive, Swap};
 
-/// How a host locks, now.
+/// How a host locks at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Locking {
-    /// COMPARE AND WRITE is used, not RESERVE and RELEASE
-    /// (`VMFS3.HardwareAcceleratedLocking`, and the device has not refused it lately).
+    /// COMPARE AND WRITE is used, not RESERVE and RELEASE (`VMFS3.HardwareAcceleratedLocking`, and
+    /// the device has not refused it recently).
     pub by_ats: bool,
-    /// And for heartbeats too (`VMFS3.useATSForHBOnVMFS5`).
+    /// Also for heartbeats (`VMFS3.useATSForHBOnVMFS5`).
     pub heartbeat_by_ats: bool,
 }
 
@@ -21,9 +21,9 @@ pub struct Locking {
 /// A read or write of 512 bytes is atomic, a longer one may be torn between its sectors; once a
 /// write is acknowledged, every other host reads it.
 pub trait Medium {
-    /// Reads `bytes` from `offset_bytes` on. As all others, [`HostError::Reserved`] at once while
-    /// another host has the device reserved, or where the own reservation was lost with its path:
-    /// who holds one must hear of that before writing on the strength of it.
+    /// Reads `bytes` from `offset_bytes` on. Like all others, returns [`HostError::Reserved`] at
+    /// once while another host has the device reserved, or if the own reservation was lost with its
+    /// path: its holder must find that out before writing on the strength of it.
     fn read(&self, offset_bytes: u64, bytes: u64) -> LocalFuture<'_, Result<Vec<u8>, HostError>>;
 
     /// Writes at `offset_bytes`.
@@ -50,32 +50,33 @@ pub trait Medium {
     /// UNMAP of ranges (first byte, bytes).
     fn unmap<'a>(&'a self, ranges: &'a [(u64, u64)]) -> LocalFuture<'a, Result<(), HostError>>;
 
-    /// Bytes of the device.
+    /// Returns the bytes of the device.
     fn bytes(&self) -> u64;
 
-    /// Bytes in a logical block: 512 for a datastore.
+    /// Returns the bytes of a logical block: 512 for a datastore.
     fn sector_bytes(&self) -> u64;
 
-    /// How the host locks, now.
+    /// Returns how the host locks at present.
     fn locking(&self) -> Locking;
 
-    /// A lock is about to be exchanged by reservation: an implementation that counts offloads notes
-    /// it if COMPARE AND WRITE was to be used, and is refused.
+    /// Announces that a lock will be exchanged by reservation: an implementation that counts
+    /// offloads records it if COMPARE AND WRITE was to be used, and is refused.
     fn locks_by_hand(&self) {}
 
-    /// How many blocks a second the host unmaps by itself of those that files have lost, now.
+    /// Returns how many blocks per second, of those that files no longer use, the host unmaps
+    /// automatically at present.
     ///
     /// # Errors
     /// Why it does not.
     fn auto_reclaim(&self) -> Result<NonZeroU32, NoAutoReclaim>;
 
-    /// The host's clock.
+    /// Returns the time of the host's clock.
     fn now(&self) -> Instant;
 
-    /// Waits for a time of that clock.
+    /// Waits for a time by that clock.
     fn sleep(&self, time: Duration) -> LocalFuture<'static, ()>;
 
-    /// Lets a future go on by itself.
+    /// Runs a future in the background.
     fn spawn(&self, future: LocalFuture<'static, ()>) -> Task<()>;
 }
 
@@ -127,7 +128,7 @@ impl Medium for Device {
     }
 
     fn locks_by_hand(&self) {
-        // Not where it is by reservation for another reason: a heartbeat that is set so.
+        // Not if it is by reservation for another reason: a heartbeat with that setting.
         if self.supports(Primitive::Locking) == Some(false) {
             self.did_by_hand(Primitive::Locking, self.block_bytes());
         }

@@ -1,21 +1,24 @@
-//! Datastores: a cluster file system of the lab's own on a shared device, after what is public of
-//! VMFS: blocks of 1 MiB, 512-byte locks on disk, a heartbeat slot for each host.
+//! Datastores: the lab's own cluster file system on a shared device, modeled on what is public
+//! about VMFS: blocks of 1 MiB, 512-byte locks on disk, a heartbeat slot for each host.
 //!
-//! Several hosts mount one at a time and meet on the disk only. What each sector holds is told in
-//! `layout`, `sector`, `lock_record`, `pulse`, `cluster`, `descriptor` and `table`; the rules are:
+//! Several hosts mount one at a time and communicate only through the disk. The content of each
+//! sector is described in `layout`, `sector`, `lock_record`, `pulse`, `cluster`, `descriptor` and
+//! `table`; the rules are:
 //!
-//! - A sector of 512 bytes is written whole or not at all; each has magic, place and checksum.
-//! - Whatever is changed is changed under a lock on disk: a cluster's bitmap under the cluster's,
-//!   the directory under the directory's, a file's description and pointers under the file's.
-//! - A block is taken before it is named, and no longer named before it is free. So a host that
-//!   dies anywhere leaves blocks that nobody names (a leak) and never one that two files name.
+//! - A sector of 512 bytes is written completely or not at all; each has magic, location and
+//!   checksum.
+//! - Everything is changed under a lock on disk: a cluster's bitmap under the cluster's, the
+//!   directory under the directory's, a file's description and pointers under the file's.
+//! - A block is taken before it is referred to, and no longer referred to before it is freed. So a
+//!   host that dies at any time leaves unreferenced blocks (a leak), but never one to which two
+//!   files refer.
 //! - A lock is broken only after its holder's heartbeat was ended on disk.
-//! - What a host remembers of a bitmap, the directory or a file that it has closed is believed once
+//! - What a host remembers of a bitmap, the directory or a file that it has closed is trusted once
 //!   it has taken the lock from the very image that it left there: nobody has held it in between.
-//!   `lock` has the whole of the argument.
+//!   `lock` has the whole argument.
 //!
-//! Futures of a datastore must be let run to their ends: one that is dropped on the way may leave a
-//! lock on disk, which this host takes again when it needs it, and others get with its unmount.
+//! Futures of a datastore must run to completion: one that is dropped may leave a lock on disk,
+//! which this host takes again when it needs it, and which others get when it unmounts.
 
 mod allocate;
 mod auto_reclaim;
@@ -76,7 +79,7 @@ impl std::fmt::Debug for Datastore {
 }
 
 impl Datastore {
-    /// Makes an empty datastore on a device that no host has mounted; whatever was there is lost.
+    /// Creates an empty datastore on a device that no host has mounted; previous content is lost.
     ///
     /// # Errors
     /// A device that is too small or has no 512-byte blocks, a label that is not 1 to 64 bytes
@@ -89,7 +92,7 @@ impl Datastore {
     }
 
     /// Mounts it: takes a heartbeat slot, and beats in it from now on. If a host of this id seems
-    /// to have it mounted, this waits for the liveness time to see whether it lives.
+    /// to have it mounted, this waits for the liveness time to see whether it is alive.
     ///
     /// # Errors
     /// No datastore there, or one that is damaged; no slot; those of the device.
@@ -106,10 +109,10 @@ impl Datastore {
     }
 
     /// Closes what is open, and gives the heartbeat slot back. Everything fails from then on. What
-    /// was still to be unmapped is free, and the array does not learn of it.
+    /// was still to be unmapped is free, without the array being told.
     ///
     /// # Errors
-    /// Those of the locks and the device; it is unmounted all the same, and what is still locked
+    /// Those of the locks and the device; it is unmounted nevertheless, and what is still locked
     /// can be broken at once.
     pub async fn unmount(&self) -> Result<(), DatastoreError> {
         let mut end = Ok(());
@@ -120,36 +123,36 @@ impl Datastore {
         end.and(self.0.stop_heart().await)
     }
 
-    /// What it is called.
+    /// Returns its label.
     pub fn label(&self) -> &str {
         &self.0.layout.label
     }
 
-    /// This host's id.
+    /// Returns this host's id.
     pub fn host(&self) -> HostId {
         self.0.options.host
     }
 
-    /// Data blocks that it has, of [`BLOCK_BYTES`] each.
+    /// Returns the number of its data blocks, of [`BLOCK_BYTES`] each.
     pub fn capacity_blocks(&self) -> u64 {
         u64::from(self.0.layout.data_blocks)
     }
 
-    /// Blocks that a file can have at the most, allocated or not.
+    /// Returns the maximum number of blocks of a file, allocated or not.
     pub fn file_blocks_max(&self) -> u64 {
         u64::from(self.0.layout.file_blocks_max())
     }
 
-    /// Data blocks that are free: read from disk, each cluster at some moment.
+    /// Returns how many data blocks are free: read from disk, each cluster at some time.
     ///
     /// # Errors
-    /// Those of the device; what is there must make sense.
+    /// Those of the device; the content must be valid.
     pub async fn free_blocks(&self) -> Result<u64, DatastoreError> {
         let clusters = self.0.read_clusters(Pool::Data).await?;
         Ok(clusters.iter().map(|cluster| u64::from(cluster.free())).sum())
     }
 
-    /// Makes a file of a size, without any blocks, and opens it for this host alone.
+    /// Creates a file of a given size, without any blocks, and opens it exclusively for this host.
     ///
     /// # Errors
     /// [`DatastoreError::Exists`], [`DatastoreError::TooManyFiles`]; a name that is not 1 to 128
@@ -158,8 +161,8 @@ impl Datastore {
         self.0.create(name, size_bytes).await
     }
 
-    /// Opens a file. Where another host has it in a way that does not go with this, this waits
-    /// until it is clear whether that host lives.
+    /// Opens a file. If another host has it in a conflicting mode, this waits until it is clear
+    /// whether that host is alive.
     ///
     /// # Errors
     /// [`DatastoreError::NotFound`]; [`DatastoreError::Locked`] by another host;
@@ -168,17 +171,17 @@ impl Datastore {
         self.0.open(name, mode).await
     }
 
-    /// All files, by their names.
+    /// Returns all files, ordered by name.
     ///
     /// # Errors
-    /// Those of the device; what is there must make sense.
+    /// Those of the device; the content must be valid.
     pub async fn list(&self) -> Result<Vec<FileInfo>, DatastoreError> {
         self.0.list().await
     }
 
-    /// Deletes a file that nobody has open; returns where its blocks were. They are free and may
-    /// be another host's by now, so that whoever wants to unmap them uses [`Datastore::detach`];
-    /// or this host unmaps them by itself ([`Detached::let_go`]).
+    /// Deletes a file that nobody has open; returns where its blocks were. They are free and may be
+    /// another host's by now, so callers that unmap them use [`Datastore::detach`]; or this host
+    /// unmaps them automatically ([`Detached::let_go`]).
     ///
     /// # Errors
     /// As [`Datastore::open`].
@@ -197,20 +200,21 @@ impl Datastore {
         Ok(Detached::new(&self.0, self.0.delete(name).await?))
     }
 
-    /// How many blocks a second this host unmaps by itself of those that files have lost.
+    /// Returns how many blocks per second, of those that files no longer use, this host unmaps
+    /// automatically.
     ///
     /// # Errors
-    /// Why it does not, now.
+    /// Why it does not at present.
     pub fn auto_reclaim(&self) -> Result<NonZeroU32, NoAutoReclaim> {
         self.0.disk.medium.auto_reclaim()
     }
 
-    /// What that has done until now.
+    /// Returns what that has done so far.
     pub fn auto_reclaimed(&self) -> AutoReclaimed {
         self.0.auto_reclaim.done()
     }
 
-    /// What its locks have cost until now.
+    /// Returns what its locks have cost so far.
     pub fn counters(&self) -> LockCounters {
         *self.0.disk.counters.borrow()
     }

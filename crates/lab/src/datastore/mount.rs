@@ -1,4 +1,4 @@
-//! A mount: what all tasks of a host share that use one datastore.
+//! A mount: the state that all tasks of a host share that use one datastore.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -25,16 +25,16 @@ use crate::engine::Task;
 pub struct MountOptions {
     /// Its identity: the same each time it starts.
     pub host: HostId,
-    /// For how long a heartbeat must not change until its host is taken for dead.
+    /// For how long a heartbeat must not change until its host is considered dead.
     pub liveness: Duration,
-    /// Between two of its own heartbeats.
+    /// The time between two of its own heartbeats.
     pub heartbeat_interval: Duration,
-    /// Where the random numbers of its locks and pauses begin. Two mounts at a time must differ.
+    /// The seed of the random numbers of its locks and pauses. Two concurrent mounts must differ.
     pub seed: u64,
 }
 
 impl MountOptions {
-    /// The usual ones: a beat in 3 s, dead after 16 s.
+    /// Returns the usual ones: a beat every 3 s, dead after 16 s.
     pub fn of_host(name: &str) -> Self {
         let host = HostId::of_name(name);
         let mix = |seed: u64, byte: &u8| seed.wrapping_mul(0x100_0000_01B3) ^ u64::from(*byte);
@@ -48,34 +48,34 @@ impl MountOptions {
     }
 }
 
-/// A file that was closed. What is known of it is so as long as its lock is.
+/// A file that was closed. What is known about it is valid as long as its lock is unchanged.
 pub(super) struct Closed {
     pub(super) image: Box<Sector>,
     pub(super) name: String,
     pub(super) map: Map,
 }
 
-/// What a mount knows.
+/// The state of a mount.
 pub(super) struct Core {
     pub(super) disk: Disk,
     pub(super) layout: Layout,
     pub(super) options: MountOptions,
     /// This host as a holder of locks.
     pub(super) me: Holder,
-    /// The last beat that is on disk, as far as is known.
+    /// The last beat on disk, as far as is known.
     pub(super) pulse: Cell<Pulse>,
-    /// Taken for each beat.
+    /// Locked for each beat.
     pub(super) beating: Mutex<()>,
     pub(super) heart: RefCell<Option<Task<()>>>,
     /// Heartbeats of others: what was seen, and since when it has not changed.
     pub(super) watched: RefCell<HashMap<u32, (Pulse, Instant)>>,
-    /// In turns: tasks of one host look the same in a lock on disk.
+    /// Tasks take turns, because those of one host look the same in a lock on disk.
     pub(super) directory_turn: Mutex<()>,
     pub(super) descriptor_turns: Vec<Mutex<()>>,
     pub(super) data: Cursor,
     pub(super) pointers: Cursor,
     pub(super) open: RefCell<HashMap<u32, Weak<file::Inner>>>,
-    /// Files that this host has closed, and what it knows of their blocks.
+    /// Files that this host has closed, and what it knows about their blocks.
     pub(super) closed: RefCell<HashMap<u32, Closed>>,
     pub(super) views: Views,
     pub(super) auto_reclaim: AutoReclaim,
@@ -117,13 +117,13 @@ impl Core {
         }
     }
 
-    /// Files of this host that are open now.
+    /// Returns the files that this host has open now.
     pub(super) fn open_files(&self) -> Vec<Rc<file::Inner>> {
         self.open.borrow().values().filter_map(Weak::upgrade).collect()
     }
 }
 
-/// Reads the superblock, and so where everything is.
+/// Reads the superblock, and so the layout.
 pub(super) async fn read_layout(disk: &Disk) -> Result<Layout, DatastoreError> {
     if disk.medium.sector_bytes() != SECTOR_BYTES {
         let text = format!("a datastore needs blocks of {SECTOR_BYTES} bytes");

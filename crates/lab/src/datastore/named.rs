@@ -1,4 +1,4 @@
-//! Files that are wanted by their names, with their locks.
+//! Files by name, with their locks.
 
 use std::rc::Rc;
 
@@ -85,8 +85,8 @@ impl Core {
         }
     }
 
-    /// What is true of a file whose lock is held; `None`, and the lock is given back, if it is not
-    /// the one of this name.
+    /// Returns the current state of a file whose lock is held; `None`, and the lock is given back,
+    /// if it is not the one with this name.
     async fn check_locked<'a>(
         &self,
         file: u32,

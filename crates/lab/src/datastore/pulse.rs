@@ -1,4 +1,4 @@
-//! Heartbeats: by which the hosts of a datastore see of each other who lives.
+//! Heartbeats, by which the hosts of a datastore see which of them are alive.
 //!
 //! A slot's sector:
 //!
@@ -6,15 +6,15 @@
 //! |---|---|
 //! | 16 | state: 0 free, 1 alive |
 //! | 32..48 | host id |
-//! | 48..56 | generation: one more for each host that takes the slot |
-//! | 56..64 | sequence: one more with each beat |
-//! | 64..72 | a random number of who has written it |
+//! | 48..56 | generation: increases with each host that takes the slot |
+//! | 56..64 | sequence: increases with each beat |
+//! | 64..72 | a random number of the writer |
 
 use super::error::DatastoreError;
 use super::lock_record::{Holder, HostId, host_of};
 use super::sector::{Kind, Put, Sector, Take};
 
-/// A slot's content. There is no clock in it: each host compares with its own how long another's
+/// A slot's content. It contains no time: each host measures with its own clock how long another's
 /// beat has not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pulse {
@@ -26,28 +26,28 @@ pub(super) struct Pulse {
 }
 
 impl Pulse {
-    /// As formatted.
+    /// Returns its content when formatted.
     pub(super) fn free() -> Self {
         Self { is_alive: false, host: HostId([0; 16]), generation: 0, sequence: 0, nonce: 0 }
     }
 
-    /// The first beat of a host that takes the slot.
+    /// Returns the first beat of a host that takes the slot.
     pub(super) fn taken_by(&self, host: HostId, nonce: u64) -> Self {
         let generation = self.generation.wrapping_add(1);
         Self { is_alive: true, host, generation, sequence: 0, nonce }
     }
 
-    /// The next beat.
+    /// Returns the next beat.
     pub(super) fn next(&self, nonce: u64) -> Self {
         Self { sequence: self.sequence.wrapping_add(1), nonce, ..*self }
     }
 
-    /// The end of the host that had the slot.
+    /// Returns the end of the host that had the slot.
     pub(super) fn ended(&self, nonce: u64) -> Self {
         Self { is_alive: false, nonce, ..*self }
     }
 
-    /// Whether it is this host's, in this life of it.
+    /// Returns whether it is this holder's, in the same generation.
     pub(super) fn is_of(&self, holder: &Holder) -> bool {
         self.is_alive && self.host == holder.host && self.generation == holder.generation
     }

@@ -1,12 +1,12 @@
-//! What all sectors of a datastore's metadata have in common. A sector is what a device writes
-//! whole or not at all, so that each proves by itself what it is.
+//! What all sectors of a datastore's metadata have in common. A device writes a sector completely
+//! or not at all, so each is self-describing.
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 0..4 | magic: which kind of sector, and its version |
+//! | 0..4 | magic: the kind of sector, and its version |
 //! | 4..8 | CRC-32C of the sector, with zeros here |
-//! | 8..16 | where it is on the device, in bytes: what was misdirected is found |
-//! | 16..512 | of the kind |
+//! | 8..16 | its offset on the device, in bytes, to detect misdirected writes |
+//! | 16..512 | depends on the kind |
 //!
 //! Everything is little endian.
 
@@ -46,7 +46,7 @@ impl Kind {
     }
 }
 
-/// A sector in the making.
+/// A sector being encoded.
 pub(super) struct Put(Sector);
 
 impl Put {
@@ -71,7 +71,7 @@ impl Put {
         self.bytes(at, &value.to_le_bytes())
     }
 
-    /// The sector, for its place.
+    /// Returns the sector, for its location.
     pub(super) fn seal(&mut self, kind: Kind, offset_bytes: u64) -> Sector {
         self.bytes(0, kind.magic()).u32(4, 0).u64(8, offset_bytes);
         let checksum = crc32c::crc32c(&self.0);
@@ -80,14 +80,14 @@ impl Put {
     }
 }
 
-/// A sector that was read, and is what it should be as far as all kinds go.
+/// A sector that was read, with a valid header.
 pub(super) struct Take<'a> {
     sector: &'a Sector,
     offset_bytes: u64,
 }
 
 impl<'a> Take<'a> {
-    /// Checks length, magic, place and checksum.
+    /// Checks length, magic, location and checksum.
     pub(super) fn open(
         kind: Kind,
         offset_bytes: u64,
@@ -115,7 +115,7 @@ impl<'a> Take<'a> {
         damaged(self.offset_bytes, what)
     }
 
-    /// `length` bytes; places are constants, and within the sector.
+    /// Returns `length` bytes; offsets are constants, and within the sector.
     pub(super) fn bytes(&self, at: usize, length: usize) -> &'a [u8] {
         &self.sector[at..at + length]
     }
@@ -137,12 +137,12 @@ impl<'a> Take<'a> {
     }
 }
 
-/// An error about a place.
+/// Returns an error about a location.
 pub(super) fn damaged(offset_bytes: u64, what: impl Into<String>) -> DatastoreError {
     DatastoreError::Damaged { offset_bytes, what: what.into() }
 }
 
-/// A short text at a place of its own, ended by zeros.
+/// Reads a short text at an offset, ended by zeros.
 pub(super) fn text_of(take: &Take<'_>, at: usize, room: usize) -> Result<String, DatastoreError> {
     let bytes = take.bytes(at, room);
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(room);

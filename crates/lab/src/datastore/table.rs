@@ -1,14 +1,14 @@
-//! Sectors full of numbers: the directory, the slots of a descriptor, and pointers.
+//! Sectors with numbers: the directory, the slots of a descriptor, and pointers.
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 16..20 | of which file (its number; zero for the directory) |
+//! | 16..20 | the file (its number; zero for the directory) |
 //! | 20..24 | which part of the whole this is |
-//! | 24..32 | generation of the file, so that what an older one has left is not believed |
+//! | 24..32 | generation of the file, to detect what an older one has left |
 //! | 32..512 | 120 entries of 32 bits |
 //!
-//! A directory's entry is 0 where the descriptor is free, else a hash of the name. A slot is 0 or a
-//! pointer block's number and one. A pointer is 0 (absent), or a data block's number with bit 31
+//! A directory's entry is 0 if the descriptor is free, otherwise a hash of the name. A slot is 0 or
+//! a pointer block's number plus one. A pointer is 0 (absent), or a data block's number with bit 31
 //! (present) or bit 30 (to be zeroed).
 
 use super::error::DatastoreError;
@@ -21,7 +21,7 @@ const ENTRIES_AT: usize = 32;
 const PRESENT: u32 = 1 << 31;
 const TO_BE_ZEROED: u32 = 1 << 30;
 
-/// Whose part a table is.
+/// The owner of a table's part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) file: u32,
@@ -29,10 +29,10 @@ pub(super) struct Owner {
     pub(super) part: u32,
 }
 
-/// Entries as they are in a sector.
+/// The entries in a sector.
 pub(super) type Entries = [u32; ENTRIES];
 
-/// A table's sector.
+/// Encodes a table's sector.
 pub(super) fn encode(kind: Kind, offset_bytes: u64, owner: Owner, entries: &Entries) -> Sector {
     let mut put = Put::new();
     put.u32(16, owner.file).u32(20, owner.part).u64(24, owner.generation);
@@ -42,7 +42,7 @@ pub(super) fn encode(kind: Kind, offset_bytes: u64, owner: Owner, entries: &Entr
     put.seal(kind, offset_bytes)
 }
 
-/// The entries of a table, which must be its owner's.
+/// Decodes the entries of a table, which must be its owner's.
 pub(super) fn decode(
     kind: Kind,
     offset_bytes: u64,
@@ -57,7 +57,7 @@ pub(super) fn decode(
     Ok(std::array::from_fn(|index| take.u32(ENTRIES_AT + 4 * index)))
 }
 
-/// The same, where an older generation may have left something: that counts for nothing.
+/// The same, if an older generation may have left something, which does not count.
 pub(super) fn decode_if_newest(
     kind: Kind,
     offset_bytes: u64,
@@ -69,7 +69,7 @@ pub(super) fn decode_if_newest(
     Ok(if generation < owner.generation { [0; ENTRIES] } else { entries })
 }
 
-/// What a file has in one of its blocks.
+/// The state of one of a file's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointer {
     Absent,
@@ -86,7 +86,7 @@ impl Pointer {
         }
     }
 
-    /// `None` if it is not a valid pointer into this many blocks.
+    /// Decodes one; `None` if it is not a valid pointer into this many blocks.
     pub(super) fn unpack(entry: u32, blocks: u32) -> Option<Self> {
         let block = entry & !(PRESENT | TO_BE_ZEROED);
         let pointer = match (entry & PRESENT != 0, entry & TO_BE_ZEROED != 0) {
@@ -98,7 +98,7 @@ impl Pointer {
         (block < blocks).then_some(pointer)
     }
 
-    /// The data block, where there is one.
+    /// Returns the data block, if there is one.
     pub(super) fn block(self) -> Option<u32> {
         match self {
             Self::Absent => None,
@@ -107,7 +107,7 @@ impl Pointer {
     }
 }
 
-/// The directory's entry for a name: never 0.
+/// Returns the directory's entry for a name: never 0.
 pub(super) fn hash_of(name: &str) -> u32 {
     crc32c::crc32c(name.as_bytes()).max(1)
 }

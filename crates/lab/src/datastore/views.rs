@@ -18,8 +18,8 @@ pub(super) struct View {
 }
 
 impl View {
-    /// From lock and content as they were read, not at one time: the content is believed if the
-    /// lock has its stamp.
+    /// Creates one from lock and content that were read, perhaps at different times: the content is
+    /// trusted if the lock has its stamp.
     pub(super) fn of(guard: Guard, bytes: &[u8]) -> Result<Self, DatastoreError> {
         let Some((image, content)) = bytes.split_first_chunk() else {
             return Err(damaged(guard.lock, "it is no sector"));
@@ -31,11 +31,11 @@ impl View {
     }
 }
 
-/// A view that is kept, of a lock that was free.
+/// A remembered view of a lock that was free.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) view: View,
-    /// No other host has taken the lock lately, so that it is worth trying without reading it.
+    /// No other host has taken the lock recently, so that it is worth trying without reading it.
     pub(super) is_alone: bool,
     /// It was read a moment ago.
     is_fresh: bool,
@@ -47,7 +47,7 @@ impl Known {
     }
 }
 
-/// By lock: one for each cluster, descriptor and directory at the most.
+/// By lock: at most one for each cluster, descriptor and directory.
 #[derive(Debug, Default)]
 pub(super) struct Views(RefCell<HashMap<u64, Known>>);
 
@@ -57,13 +57,13 @@ impl Views {
         self.0.borrow_mut().remove(&guard.lock)
     }
 
-    /// This host has given the lock back, and nobody has it.
+    /// Records that this host has given the lock back, and nobody has it.
     pub(super) fn left(&self, guard: Guard, view: View, is_alone: bool) {
         self.0.borrow_mut().insert(guard.lock, Known { view, is_alone, is_fresh: false });
     }
 
-    /// Lock and content were read in order to take the lock. Invalid content is noticed when it is
-    /// taken.
+    /// Records that lock and content were read in order to take the lock. Invalid content is
+    /// noticed when it is taken.
     pub(super) fn saw(&self, guard: Guard, bytes: &[u8]) {
         let Ok(view) = View::of(guard, bytes) else { return };
         if view.content.is_none() {

@@ -1,4 +1,4 @@
-//! When a host had no answer, and what happened then.
+//! Times without a response to a host, and what happened then.
 
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -8,23 +8,23 @@ use serde::Serialize;
 /// Shorter times are not kept.
 const KEPT: Duration = Duration::from_millis(5);
 
-/// Times without an answer while commands were under way.
+/// Times without a response while commands were in flight.
 #[derive(Debug, Default)]
 pub struct Answers {
-    /// Since when none has come; none if nothing is under way.
+    /// The time of the last response; none if nothing is in flight.
     since: Option<Instant>,
     longest: Duration,
-    /// From when to when. They do not overlap, so there are 200 a second at the most.
+    /// Beginning and end of each. They do not overlap, so there are at most 200 per second.
     gaps: Vec<(Instant, Instant)>,
 }
 
 impl Answers {
-    /// From now on commands are under way.
+    /// Records that commands are in flight from now on.
     pub fn begin(&mut self, now: Instant) {
         self.since = Some(now);
     }
 
-    /// A command was answered.
+    /// Records a response.
     pub fn answered(&mut self, now: Instant) {
         let Some(since) = self.since.replace(now) else { return };
         let gap = now.saturating_duration_since(since);
@@ -34,40 +34,41 @@ impl Answers {
         }
     }
 
-    /// The last of those that were under way was answered.
+    /// Records the response to the last command in flight.
     pub fn end(&mut self, now: Instant) {
         self.answered(now);
         self.since = None;
     }
 
-    /// The longest time without one.
+    /// Returns the longest time without one.
     pub fn longest(&self) -> Duration {
         self.longest
     }
 
-    /// The longest one that ended between two moments; zero if all were short. What an event makes
-    /// hosts wait for ends after it, and began with the last answer before it.
+    /// Returns the longest one that ended between two times; zero if all were short. The time for
+    /// which an event makes hosts wait ends after it, and began with the last response before it.
     fn longest_ended(&self, from: Instant, to: Instant) -> Duration {
         let within = self.gaps.iter().filter(|(_, end)| *end >= from && *end < to);
         within.map(|(begin, end)| *end - *begin).max().unwrap_or_default()
     }
 }
 
-/// Something that happened to the array, and how long hosts had no answer then.
+/// Something that happened to the array, and for how long hosts had no response then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Event {
     /// What happened.
     pub what: String,
     /// When, in milliseconds since the first of them.
     pub at_ms: u64,
-    /// The longest time without an answer to the host that deploys, from then until the next event.
+    /// The longest time without a response to the host that deploys, from then until the next
+    /// event.
     pub gap_ms: u64,
-    /// The same for the host that takes a lock again and again beside it.
+    /// The same for the host that takes a lock repeatedly.
     pub lock_gap_ms: u64,
 }
 
-/// Reads what happened (a line each: milliseconds since 1970, a blank, what it was), and finds the
-/// times without an answer that belong to each.
+/// Reads events (a line each: milliseconds since 1970, a blank, what it was), and finds the times
+/// without a response that belong to each.
 pub fn events(path: &Path, deploying: &Answers, locking: &Answers) -> Result<Vec<Event>, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let now = Instant::now();

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use crate::engine::Reactor;
 
 const STATUS: [&str; 2] = ["status", "--json"];
-/// The exit code where the array says no, and where none answers.
+/// The exit codes for a refusal by the array, and for no response.
 const REFUSED: i32 = 1;
 const UNREACHABLE: i32 = 3;
-/// How long none may answer, and between two attempts.
+/// How long there may be no response, and the pause between two attempts.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -23,17 +23,17 @@ pub struct Array {
     pub pool: PathBuf,
 }
 
-/// What of the pool is used.
+/// The use of the pool.
 #[derive(Clone, Copy, Debug)]
 pub struct Space {
     /// Bytes of stored volume data.
     pub data_bytes: u64,
-    /// Bytes of segments that can't be written: data, metadata, and what is dead in them.
+    /// Bytes of segments in use: data, metadata, and the dead bytes in them.
     pub allocated_bytes: u64,
 }
 
 impl Array {
-    /// Runs a verb, and gives what it printed.
+    /// Runs a verb, and returns what it printed.
     pub fn run(&self, arguments: &[&str]) -> Result<String, String> {
         let output = Command::new(&self.program)
             .args(arguments)
@@ -48,9 +48,9 @@ impl Array {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Runs a verb while everything else goes on, and again while no array answers: one controller
-    /// takes over from the other. One that was not answered may have been done, and is refused when
-    /// it is repeated then; if it was not, what follows fails.
+    /// Runs a verb asynchronously, with retries while no array responds: one controller takes over
+    /// from the other. An unanswered one may have been done, and is refused when it is repeated; if
+    /// it was not done, what follows fails.
     pub async fn insist(&self, reactor: &Reactor, arguments: &[&str]) -> Result<String, String> {
         let (begun, mut unanswered) = (Instant::now(), false);
         loop {
@@ -79,7 +79,7 @@ impl Array {
         child.wait_with_output().map_err(failed)
     }
 
-    /// The name of the volume that hosts know by this NAA name.
+    /// Returns the name of the volume with this NAA identifier.
     pub fn volume_of(&self, naa: &str) -> Result<String, String> {
         let text = self.run(&["volume", "list", "--json"])?;
         let list: serde_json::Value = serde_json::from_str(&text)
@@ -93,12 +93,12 @@ impl Array {
         name.ok_or_else(|| format!("no volume of the array is called {naa} by hosts"))
     }
 
-    /// What of the pool is used, as the array itself says.
+    /// Returns the use of the pool, as the array reports it.
     pub fn space(&self) -> Result<Space, String> {
         Space::parse(&self.run(&STATUS)?)
     }
 
-    /// The same while everything else goes on, as [`Array::insist`].
+    /// Does the same asynchronously, as [`Array::insist`].
     pub async fn space_beside(&self, reactor: &Reactor) -> Result<Space, String> {
         Space::parse(&self.insist(reactor, &STATUS).await?)
     }
@@ -116,7 +116,7 @@ impl Space {
     }
 }
 
-/// The number of this name, in the object itself or in one directly inside it.
+/// Returns the number with this name, in the object itself or in one directly inside it.
 fn find_number(status: &serde_json::Value, name: &str) -> Option<u64> {
     let object = status.as_object()?;
     let own = object.get(name).and_then(serde_json::Value::as_u64);

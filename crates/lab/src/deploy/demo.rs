@@ -1,4 +1,4 @@
-//! The main job, end to end, on a running array.
+//! The demonstration, end to end, on a running array.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -19,13 +19,13 @@ use crate::host::{Device, Host, HostPlan, Settings};
 use crate::report;
 use crate::target::{self, ConnectArgs};
 
-/// The volume that the copies go to.
+/// The volume for the copies.
 const CLONES: &str = "clones";
-/// Where the host sees the template.
+/// The LUN of the template.
 const TEMPLATE_LUN: u16 = 1;
-/// Where the host sees the clones.
+/// The LUN of the clones.
 const CLONES_LUN: u16 = 2;
-/// The volume of the host that locks, and where that sees it.
+/// The volume of the host that takes a lock, and its LUN.
 const LOCK: &str = "lock";
 const LOCK_LUN: u16 = 4;
 
@@ -103,7 +103,7 @@ pub fn run(args: &DemoArgs) -> Result<(), String> {
     }
 }
 
-/// A host with paths through each portal.
+/// Returns a host with paths through each portal.
 fn host_plan(args: &DemoArgs) -> Result<HostPlan, String> {
     let first = args.portal.first().ok_or("name a portal")?;
     let found = target::discover(first, &args.connect)?.into_iter().next();
@@ -115,7 +115,7 @@ fn host_plan(args: &DemoArgs) -> Result<HostPlan, String> {
         timeout_s: args.connect.timeout_s,
         ..Config::default()
     };
-    // One after the other, so that neighbours in turn are of different controllers.
+    // Interleaved, so that successive paths are to different controllers.
     let portals = vec![args.portal.clone(); args.sessions.max(1)].concat();
     Ok(HostPlan { name: args.host.clone(), config, portals, settings: Settings::default() })
 }
@@ -127,7 +127,7 @@ struct Demo {
     reactor: Reactor,
     host: Host,
     answers: Rc<RefCell<Answers>>,
-    /// Volumes of copies, and how many are in each.
+    /// Volumes of copies, and the number of copies in each.
     made: Vec<(String, u64)>,
 }
 
@@ -169,7 +169,7 @@ impl Demo {
         })
     }
 
-    /// Has a second host take a lock again and again.
+    /// Starts a second host that takes a lock repeatedly.
     async fn begin_locking(
         &self,
         host: &Host,
@@ -183,7 +183,7 @@ impl Demo {
         Ok((locking, task))
     }
 
-    /// What both hosts went through.
+    /// Returns what happened to both hosts.
     fn paths(&self, locking: &Locking) -> Result<Paths, String> {
         let events = match &self.args.events {
             Some(file) => answers::events(file, &self.answers.borrow(), &locking.answers.borrow())?,
@@ -202,7 +202,7 @@ impl Demo {
                 paths.repeated += totals.retries;
                 paths.errors +=
                     totals.classes.values().map(|ended| ended.failed.count).sum::<u64>();
-                // Those are told apart by reading, and none is an error then.
+                // Those are resolved by reading, and are not errors then.
                 paths.errors -= totals.miscompares;
             }
         }
@@ -227,7 +227,7 @@ impl Demo {
         }
     }
 
-    /// Each count both ways; then the last one again, as long as that is wanted.
+    /// Deploys each count both ways; then the last one again, as long as requested.
     async fn deploy_all(&mut self, template: &Device) -> Result<Vec<Row>, String> {
         let (counts, as_long_as) = (self.args.counts.clone(), self.args.as_long_as.clone());
         let last = counts.last().copied().unwrap_or(1);
@@ -246,8 +246,8 @@ impl Demo {
         Ok(rows)
     }
 
-    /// One deployment to a new volume, which is kept under another name afterwards: destroying it
-    /// would free its space while the next deployment is measured. The last one `stays` connected.
+    /// Deploys once to a new volume, which is renamed and kept afterwards: destroying it would free
+    /// its space while the next deployment is measured. The last one `stays` connected.
     async fn deploy(
         &mut self,
         template: &Device,
@@ -320,7 +320,7 @@ impl Demo {
         wire.sent + wire.received
     }
 
-    /// Compares every copy with the image once more, and the template: how many bytes.
+    /// Compares every copy and the template with the image once more; returns the number of bytes.
     async fn verify_again(&self, template: &Device) -> Result<u64, String> {
         self.verify(template, 1, "verify the template once more".into()).await?;
         let mut verified = self.image.bytes();

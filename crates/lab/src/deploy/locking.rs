@@ -1,5 +1,5 @@
-//! A host that takes a lock again and again, as a datastore's heartbeat does, and writes and zeroes
-//! beside it: what is lost, doubled or done too late in a failover is seen at the end.
+//! A host that takes a lock repeatedly, like a datastore's heartbeat, and writes and zeroes in
+//! parallel: at the end it detects what was lost, doubled or done too late in a failover.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,25 +9,25 @@ use super::answers::Answers;
 use crate::host::{Device, Host, HostError, Swap};
 use crate::random::Random;
 
-/// Between two rounds.
+/// The pause between two rounds.
 const PAUSE: Duration = Duration::from_millis(5);
 const SECTOR: usize = 512;
-/// Places that are written in turn, from the second MiB on.
+/// The number of slots that are written in turn, from the second MiB on.
 const SLOTS: u64 = 64;
 const SLOT_BYTES: u64 = 64 << 10;
 
-/// Counts up a number in a unit's first sector, by COMPARE AND WRITE alone.
+/// Increments a number in a unit's first sector, only by COMPARE AND WRITE.
 pub struct Locking {
     device: Device,
     stop: Cell<bool>,
     rounds: Cell<u64>,
     by_reading: Cell<u64>,
-    /// When it had no answer.
+    /// Times without a response.
     pub answers: RefCell<Answers>,
 }
 
 impl Locking {
-    /// On a unit of zeros.
+    /// Creates one on a unit of zeros.
     pub fn new(device: Device) -> Rc<Self> {
         Rc::new(Self {
             device,
@@ -38,28 +38,28 @@ impl Locking {
         })
     }
 
-    /// The host that does.
+    /// Returns its host.
     pub fn host(&self) -> &Host {
         self.device.host()
     }
 
-    /// Has [`Locking::run`] end.
+    /// Ends [`Locking::run`].
     pub fn stop(&self) {
         self.stop.set(true);
     }
 
-    /// How often it has taken the lock.
+    /// Returns how often it has taken the lock.
     pub fn rounds(&self) -> u64 {
         self.rounds.get()
     }
 
-    /// How often of that only reading the lock told that it had been taken: the answer was lost,
-    /// and the command was repeated over another port.
+    /// Returns how often only reading the lock showed that it had been taken: the response was
+    /// lost, and the command was repeated over another port.
     pub fn by_reading(&self) -> u64 {
         self.by_reading.get()
     }
 
-    /// Goes on until it is to stop, and compares all that it has written.
+    /// Runs until it is stopped, and compares everything that it has written.
     pub async fn run(self: Rc<Self>) -> Result<(), String> {
         let failed = |error: HostError| format!("the host that locks: {error}");
         while !self.stop.get() {
@@ -74,8 +74,8 @@ impl Locking {
         self.verify().await
     }
 
-    /// One more. A command whose answer was lost is sent again by the host: over the same port the
-    /// array knows it again, over another one it miscompares with what it has written itself.
+    /// Takes the lock once. The host repeats a command whose response was lost: over the same port
+    /// the array recognizes it, over another one it miscompares with what it has written itself.
     async fn take(&self) -> Result<(), String> {
         let failed = |error: HostError| format!("the lock: {error}");
         let (old, new) = (lock(self.rounds.get()), lock(self.rounds.get() + 1));
@@ -92,7 +92,7 @@ impl Locking {
         Ok(())
     }
 
-    /// Writes a place, and zeroes the second half of it.
+    /// Writes a slot, and zeroes the second half of it.
     async fn write(&self) -> Result<(), HostError> {
         let at = place(self.rounds.get());
         self.device.write(at, &pattern(self.rounds.get())).await?;
@@ -117,7 +117,7 @@ impl Locking {
     }
 }
 
-/// The sector that says how often the lock was taken: zeros at the start.
+/// Returns the sector with the number of rounds: zeros at the start.
 fn lock(number: u64) -> Vec<u8> {
     let mut sector = vec![0; SECTOR];
     sector[..8].copy_from_slice(&number.to_le_bytes());
@@ -134,5 +134,5 @@ fn pattern(round: u64) -> Vec<u8> {
     bytes
 }
 
-/// The size of the unit that it needs.
+/// The minimum size of the unit.
 pub const UNIT_BYTES: u64 = (1 << 20) + SLOTS * SLOT_BYTES;

@@ -1,12 +1,13 @@
-//! A template deployed many times, by the host and by the array; and the proof that every copy
-//! is right.
+//! A template deployed many times, by the host and by the array; and the verification of every
+//! copy.
 //!
-//! The host has several paths, goes on over those that are left, and sends again what was not
-//! answered; a second one takes a lock again and again beside it, if that is wanted.
+//! The host has several paths, continues over those that are left, and repeats what was not
+//! answered; on request a second host takes a lock repeatedly in parallel.
 //!
-//! "Off" is the host doing the work: it reads the template and writes the clone, a MiB at a time.
-//! "On" is the array doing it: EXTENDED COPY. Both move the whole image, at the same depth, over
-//! the same sessions, and both are read back over iSCSI and compared with the image's file.
+//! "Off" means that the host does the work: it reads the template and writes the clone, a MiB at a
+//! time. "On" means that the array does it: EXTENDED COPY. Both move the whole image, at the same
+//! depth, over the same sessions, and both are read back over iSCSI and compared with the image's
+//! file.
 
 mod answers;
 mod array;
@@ -57,7 +58,7 @@ impl Image {
         Ok(Self { file, bytes })
     }
 
-    /// Its length.
+    /// Returns its length.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -1,4 +1,4 @@
-//! What hosts went through while paths were lost.
+//! What happened to hosts while paths were lost.
 
 use std::fmt;
 
@@ -6,22 +6,22 @@ use serde::Serialize;
 
 use super::answers::Event;
 
-/// What happened to paths, and what hosts did about it.
+/// What happened to paths, and how hosts reacted.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Paths {
-    /// What happened, and how long hosts had no answer then.
+    /// The events, and for how long hosts had no response then.
     pub events: Vec<Event>,
-    /// Commands that hosts have sent, those that were repeated among them.
+    /// Commands that hosts have sent, including repeated ones.
     pub commands: u64,
-    /// Commands that were sent again: their connection was lost, or the array asked for it.
+    /// Commands that were repeated: their connection was lost, or the array requested it.
     pub repeated: u64,
     /// Connections that were lost.
     pub losses: u64,
     /// How often the lock was taken by COMPARE AND WRITE.
     pub locks: u64,
-    /// How often of that only reading it told so, as the command came again over another port.
+    /// How often only reading it showed that, because the command was repeated over another port.
     pub locks_by_reading: u64,
-    /// Commands that ended with an error, whoever saw it: there must be none.
+    /// Commands that ended with an error: there must be none.
     pub errors: u64,
 }
 

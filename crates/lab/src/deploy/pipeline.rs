@@ -1,4 +1,4 @@
-//! Chunks of the image on their way, a number at a time.
+//! Chunks of the image, several in flight.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::engine::{Engine, some_at_a_time};
 use crate::host::{Device, Extent, Host, HostError, HostPlan, Settings};
 use crate::target::ConnectArgs;
 
-/// Bytes of one READ or WRITE of the host, unless a fill says otherwise.
+/// Bytes of one READ or WRITE of the host, unless a fill specifies otherwise.
 pub const HOST_IO_BYTES: u64 = 1 << 20;
 
 /// Fill a volume from an image.
@@ -52,7 +52,7 @@ pub fn verify_image(args: &FillArgs, what: &str) -> Result<(), String> {
     whole(args, HOST_IO_BYTES, Job::Verify, what)
 }
 
-/// Does a job with the whole of an image, by one session.
+/// Does a job with the whole image, in one session.
 fn whole(args: &FillArgs, host_io_bytes: u64, job: Job, what: &str) -> Result<(), String> {
     let image = Rc::new(Image::open(&args.image)?);
     let config = args.connect.config(&args.url)?;
@@ -70,14 +70,14 @@ fn whole(args: &FillArgs, host_io_bytes: u64, job: Job, what: &str) -> Result<()
     })?
 }
 
-/// What to do, and how wide.
+/// What to do, and with how much concurrency.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// By whom the copies are made.
+    /// Who makes the copies.
     pub way: Way,
     /// How many copies.
     pub copies: u64,
-    /// Chunks on their way at once.
+    /// The number of chunks in flight.
     pub depth: usize,
     /// Bytes of one READ or WRITE of the host.
     pub host_io_bytes: u64,
@@ -103,13 +103,13 @@ pub struct Pipeline {
     plan: Plan,
     template: Device,
     clones: Device,
-    /// The piece of the image that was last compared with, and where it begins.
+    /// The last piece of the image that was compared, and its offset.
     expected: RefCell<(Option<u64>, Vec<u8>)>,
     answers: Rc<RefCell<Answers>>,
 }
 
 impl Pipeline {
-    /// From the first of two units to the second; checks that all fits.
+    /// Creates one from the first of two units to the second; checks that everything fits.
     pub fn new(
         image: &Rc<Image>,
         [template, clones]: [&Device; 2],
@@ -201,7 +201,7 @@ impl Pipeline {
     }
 }
 
-/// The segments of one EXTENDED COPY.
+/// Returns the segments of one EXTENDED COPY.
 fn segments(place: Place) -> Vec<Extent> {
     let segment = |at: u64| Extent {
         source: place.in_image + at,
@@ -220,7 +220,7 @@ struct Work {
     image_bytes: u64,
 }
 
-/// Where a chunk is.
+/// The location of a chunk.
 #[derive(Clone, Copy)]
 struct Place {
     copy: u64,
@@ -230,15 +230,16 @@ struct Place {
 }
 
 impl Place {
-    /// The place in the volume of clones, where the copies are adjacent.
+    /// Returns the location in the volume of clones, where the copies are adjacent.
     fn in_clones(self) -> u64 {
         self.copy * self.image_bytes + self.in_image
     }
 }
 
 impl Work {
-    /// Copies are made one after the other, as a host makes them. They are verified together, one
-    /// piece of the image in all of them and then the next: still every byte is read.
+    /// Returns the location of a chunk. Copies are made one after the other, as a host makes them.
+    /// They are verified together, one piece of the image in all of them and then the next: still
+    /// every byte is read.
     fn place(&self, chunk: u64) -> Place {
         let (copy, piece) = match self.job {
             Job::Verify => (chunk % self.copies, chunk / self.copies),

@@ -1,4 +1,4 @@
-//! One line that moves while something long goes on.
+//! A line that shows the progress of something long.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Progress of `what`, which is over at `total` bytes.
+    /// Creates the progress of `what`, which ends at `total` bytes.
     pub fn new(what: String, total: u64) -> Self {
         Self { what, total, started: Instant::now(), shown: None }
     }
 
-    /// Shows how far it is, five times a second at most.
+    /// Shows the progress, at most five times per second.
     pub fn show(&mut self, done: u64) {
         let recently = self.shown.is_some_and(|t| t.elapsed() < Duration::from_millis(200));
         if !std::io::stderr().is_terminal() || recently {

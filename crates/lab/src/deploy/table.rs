@@ -1,4 +1,4 @@
-//! The table that the demonstration ends with.
+//! The table at the end of the demonstration.
 
 use std::fmt;
 
@@ -10,25 +10,25 @@ use super::paths::Paths;
 /// One deployment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// By whom.
+    /// Who made the copies.
     pub way: Way,
-    /// How many copies.
+    /// The number of copies.
     pub copies: u64,
-    /// Seconds that the copying took.
+    /// Seconds for copying.
     pub seconds: f64,
     /// TCP payload between host and array, both ways, while copying.
     pub wire_bytes: u64,
-    /// SCSI commands that did the copying.
+    /// SCSI commands for copying.
     pub commands: u64,
-    /// Growth of the stored data, as the array says.
+    /// Growth of the stored data, as the array reports it.
     pub data_bytes: i64,
     /// Growth of the allocated segments: data, metadata and the log.
     pub allocated_bytes: i64,
-    /// Seconds that reading every copy back and comparing it took.
+    /// Seconds for reading back and comparing every copy.
     pub verify_seconds: f64,
 }
 
-/// All of them.
+/// All deployments.
 #[derive(Clone, Debug, Serialize)]
 pub struct Table {
     /// Bytes of the image.
@@ -37,13 +37,13 @@ pub struct Table {
     pub transfer_bytes: u64,
     /// The deployments.
     pub rows: Vec<Row>,
-    /// The longest time in which no command of the host was answered, while it filled the template,
+    /// The longest time without a response to a command of the host, while it filled the template,
     /// deployed, and verified each deployment.
     pub gap_seconds: f64,
-    /// Bytes that were compared once more at the end, the template's among them; 0 if that was not
-    /// wanted.
+    /// Bytes that were compared once more at the end, including the template's; 0 if that was not
+    /// requested.
     pub verified_again_bytes: u64,
-    /// What happened to paths meanwhile; none if that was not to be watched.
+    /// What happened to paths meanwhile; none if that was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paths: Option<Paths>,
 }

@@ -1,4 +1,4 @@
-//! The first write to a block: zeroes it, once, however many writes come at that moment.
+//! The first write to a block: zeroes it once, for any number of concurrent writes.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use futures::lock::Mutex;
 use super::{DiskError, VirtualDisk, zero};
 use crate::datastore::{AllocateAs, BLOCK_BYTES, BlockState, Placement};
 
-/// Which blocks are being zeroed.
+/// The blocks that are being zeroed.
 #[derive(Debug, Default)]
 pub(super) struct BlockLocks(RefCell<HashMap<u64, Rc<Mutex<()>>>>);
 
@@ -28,7 +28,7 @@ impl BlockLocks {
 }
 
 impl VirtualDisk {
-    /// Makes sure that a block is present and zeroed; returns its place on the device.
+    /// Makes sure that a block is present and zeroed; returns its location on the device.
     pub(super) async fn begin_block(&self, block: u64) -> Result<u64, DiskError> {
         let lock = self.0.first_writes.of(block);
         let guard = lock.lock().await;
@@ -51,8 +51,8 @@ impl VirtualDisk {
             BlockState::Present(offset) => Ok(offset),
             BlockState::ToBeZeroed(offset) => {
                 zero(&self.place().device, offset, BLOCK_BYTES).await?;
-                // In front of the guest's write: were it answered before this is noted, a host that
-                // dies would have it read as zeros again.
+                // Before the guest's write: if that were answered before this is recorded, and the
+                // host died, it would read as zeros again.
                 file.mark_present(block, 1).await?;
                 Ok(offset)
             }

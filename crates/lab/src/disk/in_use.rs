@@ -1,7 +1,7 @@
 //! The blocks of a disk that are being read or written, and those that are about to be taken from
 //! it.
 //!
-//! A request looks up the places of its blocks, and then sends its commands. If a block were
+//! A request looks up the locations of its blocks, and then sends its commands. If a block were
 //! released in between, the command would reach another file's block. So requests declare the
 //! blocks they use, from the look-up until their commands have ended, and a task that releases
 //! blocks claims them first: the claim waits for all requests that use them, and new ones wait for
@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use event_listener::Event;
 
-/// What is used and claimed now. Both are few: as many as requests are in flight.
+/// The current uses and claims. Both are few: as many as requests are in flight.
 #[derive(Debug, Default)]
 pub(crate) struct InUse {
     now: RefCell<Now>,
@@ -28,7 +28,7 @@ struct Now {
     claimed: Vec<Range<u64>>,
 }
 
-/// Blocks that somebody uses, until this is dropped.
+/// Blocks that are in use until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Use<'a> {
     of: &'a InUse,

@@ -1,8 +1,8 @@
 //! Virtual disks: files of a datastore that are thin, zeroedthick or eagerzeroedthick.
 //!
 //! Blocks that a guest has not written read as zeros, whatever they contained before. So a block is
-//! zeroed when it is made (eagerzeroedthick), or before the first write to it, which is then noted
-//! in the file's pointers (000 and 002, "Block Zero"): that is the cost of a first write.
+//! zeroed when it is created (eagerzeroedthick), or before the first write to it, which is then
+//! recorded in the file's pointers (000 and 002, "Block Zero"): that is the cost of a first write.
 
 mod first_write;
 mod in_use;
@@ -34,15 +34,15 @@ pub enum DiskError {
     /// The device under it.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A reclaim that this ESXi does not have.
+    /// A kind of reclaim that this ESXi version does not have.
     #[error("{0}")]
     NoReclaim(&'static str),
     /// The data read is not the data that was written.
     #[error("disk {disk}: byte {offset} and those behind it are not what was written")]
     Differs {
-        /// Which disk.
+        /// The name of the disk.
         disk: String,
-        /// From which byte on.
+        /// The offset of the first difference.
         offset: u64,
     },
     /// A read or a write beyond its end.
@@ -69,10 +69,10 @@ pub enum Provisioning {
     EagerZeroedThick,
 }
 
-/// A datastore as a host has it. Cheap to clone.
+/// A datastore mounted by a host. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The unit that it is on.
+    /// The unit of the datastore.
     pub device: Device,
     /// The datastore.
     pub datastore: Datastore,
@@ -91,19 +91,19 @@ struct Inner {
     in_use: InUse,
 }
 
-/// A part of a request, and its place.
+/// A part of a request, and its location.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    /// In the request.
+    /// The offset in the request.
     at: usize,
     bytes: usize,
     block: u64,
-    /// Where on the device; none: it was not written yet.
+    /// The offset on the device; none: it was not written yet.
     device_offset: Option<u64>,
 }
 
 impl VirtualDisk {
-    /// Makes a disk, and all that its kind asks for.
+    /// Creates a disk, as its kind requires.
     ///
     /// # Errors
     /// Those of the datastore and of the device.
@@ -128,7 +128,7 @@ impl VirtualDisk {
         Ok(disk)
     }
 
-    /// Makes a disk of which nothing is zeroed yet, whatever its kind: for who fills it.
+    /// Creates a disk of any kind without zeroing: for callers that fill it.
     ///
     /// # Errors
     /// Those of the datastore.
@@ -147,7 +147,7 @@ impl VirtualDisk {
         Ok(disk)
     }
 
-    /// Opens a disk that is there.
+    /// Opens an existing disk.
     ///
     /// # Errors
     /// Those of the datastore; also if another host has it open.
@@ -167,7 +167,7 @@ impl VirtualDisk {
         Self(Rc::new(Inner { place, file, provisioning, first_writes, in_use }))
     }
 
-    /// Lets go of its lock.
+    /// Releases its lock.
     ///
     /// # Errors
     /// Those of the datastore.
@@ -175,37 +175,37 @@ impl VirtualDisk {
         Ok(self.0.file.close().await?)
     }
 
-    /// Its name in the datastore.
+    /// Returns its name in the datastore.
     pub fn name(&self) -> String {
         self.0.file.name().to_owned()
     }
 
-    /// Where it is.
+    /// Returns its datastore.
     pub fn place(&self) -> &Place {
         &self.0.place
     }
 
-    /// The file that it is.
+    /// Returns its file.
     pub fn file(&self) -> &File {
         &self.0.file
     }
 
-    /// Its kind.
+    /// Returns its kind.
     pub fn provisioning(&self) -> Provisioning {
         self.0.provisioning
     }
 
-    /// Its size in bytes.
+    /// Returns its size in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.file.size_bytes()
     }
 
-    /// Its size in blocks of the datastore.
+    /// Returns its size in blocks of the datastore.
     pub fn blocks(&self) -> u64 {
         self.bytes().div_ceil(BLOCK_BYTES)
     }
 
-    /// What was written, and where it stands, in order.
+    /// Returns what was written, and its location, in order.
     ///
     /// # Errors
     /// Those of the datastore.
@@ -219,7 +219,7 @@ impl VirtualDisk {
     }
 
     /// Keeps blocks of the datastore from being released until the result is dropped: for callers
-    /// that look up their places, and read or write there.
+    /// that look up their locations, and read or write there.
     pub(crate) async fn hold(&self, blocks: Range<u64>) -> Use<'_> {
         self.0.in_use.start(blocks).await
     }
@@ -229,10 +229,10 @@ impl VirtualDisk {
         self.hold(offset / BLOCK_BYTES..end).await
     }
 
-    /// Reads as a guest does.
+    /// Reads like a guest.
     ///
     /// # Errors
-    /// Those of the device, and behind the disk's end.
+    /// Those of the device, and beyond the disk's end.
     pub async fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>, DiskError> {
         let _held = self.hold_bytes(offset, bytes).await;
         let pieces = self.pieces(offset, bytes).await?;
@@ -250,10 +250,10 @@ impl VirtualDisk {
         Ok(result)
     }
 
-    /// Writes as a guest does: a block that was not written before is zeroed first.
+    /// Writes like a guest: a block that was not written before is zeroed first.
     ///
     /// # Errors
-    /// Those of the datastore and of the device, and behind the disk's end.
+    /// Those of the datastore and of the device, and beyond the disk's end.
     pub async fn write(&self, offset: u64, data: &[u8]) -> Result<(), DiskError> {
         let _held = self.hold_bytes(offset, data.len() as u64).await;
         let pieces = self.pieces(offset, data.len() as u64).await?;
@@ -271,8 +271,8 @@ impl VirtualDisk {
         Ok(())
     }
 
-    /// Writes the whole of ranges with what `content` makes of each block of a datastore, some
-    /// writes at a time: to fill a disk before anything is measured.
+    /// Writes whole ranges with what `content` generates for each block of a datastore, several
+    /// writes in parallel: to fill a disk before anything is measured.
     ///
     /// # Errors
     /// Those of [`VirtualDisk::write`].
@@ -290,8 +290,8 @@ impl VirtualDisk {
         some_at_a_time(in_flight, writes).await
     }
 
-    /// The places of a request's bytes: adjacent ones on the device merged, but each block that
-    /// must still be zeroed separately.
+    /// Returns the locations of a request's bytes: adjacent ones on the device merged, but each
+    /// block that must still be zeroed separately.
     async fn pieces(&self, offset: u64, bytes: u64) -> Result<Vec<Piece>, DiskError> {
         let end = offset.saturating_add(bytes);
         if end > self.bytes() {

@@ -1,5 +1,5 @@
-//! In-guest UNMAP: a thin disk gives back what its guest does not need any more (000, "In-Guest
-//! UNMAP in ESXi 6.x"; 002, "Guest OS").
+//! In-guest UNMAP: a thin disk returns what its guest does not need any more (000, "In-Guest UNMAP
+//! in ESXi 6.x"; 002, "Guest OS").
 
 use std::ops::Range;
 
@@ -8,24 +8,24 @@ use crate::datastore::{BLOCK_BYTES, Detached};
 use crate::host::{EsxVersion, HostError, Primitive};
 
 impl VirtualDisk {
-    /// UNMAP from a guest: the disk loses the whole blocks of the datastore in `bytes` from
-    /// `offset` on, which read as zeros from then on; bytes that it has lost.
+    /// UNMAP from a guest: removes from the disk the whole blocks of the datastore in `bytes` from
+    /// `offset` on, which read as zeros from then on; returns the removed bytes.
     ///
     /// - Before 6.0 a guest can't unmap, and thick disks are never shrunk (000, 002): 0.
     /// - Parts of blocks stay as they are: UNMAP is a hint, and VMFS processes whole, aligned
     ///   blocks of 1 MB only (vSphere Storage 6.7, "Space Reclamation for VMFS6 Virtual Machines").
-    ///   What is to be had of a request that is not aligned is released all the same, as from 6.5
+    ///   The whole blocks of a request that is not aligned are released nevertheless, as from 6.5
     ///   patch 1 on; before, ESXi refused all of it (KB 2148987).
     /// - The array learns of it by UNMAP with `EnableBlockDelete` (000); without, when space is
-    ///   reclaimed by hand. A host that reclaims by itself does it in the background.
+    ///   reclaimed manually. A host that reclaims automatically does it in the background.
     ///
-    /// Reads and writes of the same blocks that are under way end first; those that come later wait
-    /// until the blocks are gone, but not for the array. As all futures of a datastore, those must
-    /// be let run to their ends: a command of a future that was dropped is not waited for.
+    /// Reads and writes of the same blocks in flight end first; later ones wait until the blocks
+    /// are removed, but not for the array. Like all futures of a datastore, these must run to
+    /// completion: a command of a future that was dropped is not waited for.
     ///
     /// # Errors
-    /// Behind the disk's end; those of the datastore, also where the disk is not open for this host
-    /// alone; those of the device. An array that refuses UNMAP is none.
+    /// Beyond the disk's end; those of the datastore, also if the disk is not open exclusively for
+    /// this host; those of the device. An array that refuses UNMAP is not an error.
     pub async fn unmap(&self, offset: u64, bytes: u64) -> Result<u64, DiskError> {
         let blocks = self.whole_blocks(offset, bytes)?;
         let is_before_6 = self.place().device.host().settings().version < EsxVersion::V6;
@@ -42,7 +42,8 @@ impl VirtualDisk {
         Ok(released_bytes)
     }
 
-    /// The blocks that a range has all of; the last one of the disk may be shorter.
+    /// Returns the blocks that a range contains completely; the last one of the disk may be
+    /// shorter.
     pub(crate) fn whole_blocks(&self, offset: u64, bytes: u64) -> Result<Range<u64>, DiskError> {
         let (end, disk_bytes) = (offset.saturating_add(bytes), self.bytes());
         if end > disk_bytes {

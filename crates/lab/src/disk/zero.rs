@@ -4,16 +4,17 @@ use crate::datastore::BLOCK_BYTES;
 use crate::engine::some_at_a_time;
 use crate::host::{Device, HostError, Primitive};
 
-/// What the host writes with one command where it zeroes by hand: a block of the datastore.
+/// What the host writes with one command if it zeroes by itself: a block of the datastore.
 const BY_HAND_BYTES: u64 = 1 << 20;
-/// Zeroing commands in flight for one new disk. ESXi's own number is not published; the papers'
-/// four disks at once in 1.6 times the time of one (000, fig. 17) suggest few.
+/// The number of zeroing commands in flight for one new disk. ESXi's own is not published; the
+/// papers' four disks at once in 1.6 times the time of one (000, fig. 17) suggest few.
 const ZERO_IN_FLIGHT: usize = 2;
 
-/// Zeroes a range: with one command, if the array takes it.
+/// Zeroes a range: with one command, if the array supports it.
 ///
 /// # Errors
-/// Those of the device. An array that refuses WRITE SAME is none: the host writes zeros then.
+/// Those of the device. An array that refuses WRITE SAME is not an error: the host writes zeros
+/// then.
 pub async fn zero(device: &Device, offset: u64, bytes: u64) -> Result<(), HostError> {
     if device.may_offload(Primitive::Init) {
         match device.write_same_zeros(offset, bytes).await {
@@ -31,7 +32,8 @@ pub async fn zero(device: &Device, offset: u64, bytes: u64) -> Result<(), HostEr
     Ok(())
 }
 
-/// What one command zeroes: as is set, but no more than the array takes, in whole blocks.
+/// Returns what one command zeroes: as configured, but no more than the array accepts, in whole
+/// blocks.
 fn piece_bytes(device: &Device) -> u64 {
     let wanted = match device.may_offload(Primitive::Init) {
         true => device.host().settings().zero_bytes.min(device.write_same_bytes_max()),
@@ -40,7 +42,7 @@ fn piece_bytes(device: &Device) -> u64 {
     (wanted - wanted % BLOCK_BYTES).max(BLOCK_BYTES)
 }
 
-/// Zeroes ranges (first byte, bytes), some commands at a time.
+/// Zeroes ranges (first byte, bytes), several commands in parallel.
 ///
 /// # Errors
 /// Those of the device; the first one ends it.

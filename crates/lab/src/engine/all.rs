@@ -1,4 +1,4 @@
-//! Concurrent futures that all run to their ends.
+//! Concurrent futures that all run to completion.
 //!
 //! A future that is dropped early may leave a reservation on a unit or a lock on disk. So if one of
 //! many fails the others continue, and the first error is returned when all have ended.
@@ -9,7 +9,7 @@ use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 
-/// Runs all of them at once; returns their results, in order.
+/// Runs all of them concurrently; returns their results, in order.
 ///
 /// # Errors
 /// The first one in their order, when all have ended.
@@ -19,10 +19,10 @@ pub async fn all<T, E>(
     join_all(futures).await.into_iter().collect()
 }
 
-/// Runs them, `most` at a time. After an error none is begun any more.
+/// Runs them, `most` at a time. After an error no more are begun.
 ///
 /// # Errors
-/// The first one that came, when all that were begun have ended.
+/// The first one that occurred, when all that were begun have ended.
 pub async fn some_at_a_time<E>(
     most: usize,
     futures: impl IntoIterator<Item = impl Future<Output = Result<(), E>>>,
@@ -51,8 +51,8 @@ mod tests {
     use super::*;
     use crate::engine::Engine;
 
-    /// Runs five of them, of which the second fails, sooner than the others end; how
-    /// many have begun, how many have ended, the most at a time.
+    /// Runs five of them, of which the second fails, before the others end; returns how many have
+    /// begun, how many have ended, and the maximum at a time.
     fn run_five(most: Option<usize>) -> (Result<(), u32>, [u32; 3]) {
         let mut engine = Engine::new();
         let reactor = engine.reactor();

@@ -1,4 +1,4 @@
-//! A session that futures use.
+//! A session for futures.
 
 use std::cell::Cell;
 use std::pin::pin;
@@ -10,11 +10,11 @@ use libiscsi::{Cdb, Completion, Config, Data, Error, Login, Session, Status, Wir
 
 use super::Reactor;
 
-/// A session of a host's, through one portal, to all units of a target. Closed when dropped.
+/// A session of a host, through one portal, to all units of a target. Closed when dropped.
 #[derive(Debug)]
 pub struct Link {
     reactor: Reactor,
-    /// Its place among the sessions; none once it is closed, as another may have the place then.
+    /// Its index among the sessions; none once it is closed, because another one may reuse it.
     index: Cell<Option<usize>>,
 }
 
@@ -27,7 +27,7 @@ impl Reactor {
         Session::connect(config).map(|session| self.link(session))
     }
 
-    /// Logs in while everything else goes on, and gives up after a time.
+    /// Logs in asynchronously, with a time limit.
     ///
     /// # Errors
     /// Those of the connection and the login; [`Error::Lost`] if it takes longer.
@@ -58,7 +58,7 @@ impl Reactor {
 }
 
 impl Link {
-    /// Sends a command to a logical unit, and waits for its end. Where the connection is lost
+    /// Sends a command to a logical unit, and waits for its completion. If the connection is lost
     /// before that, the status is [`Status::Cancelled`].
     pub async fn execute(&self, lun: u16, cdb: Cdb, data: Data) -> Completion {
         match self.submit(lun, cdb, data) {
@@ -84,17 +84,17 @@ impl Link {
         Ok(end)
     }
 
-    /// Whether the connection is gone.
+    /// Returns whether the connection is lost.
     pub fn is_lost(&self) -> bool {
         self.of_session(Session::is_lost).unwrap_or(true)
     }
 
-    /// Commands without an end yet.
+    /// Returns the number of commands in flight.
     pub fn in_flight(&self) -> usize {
         self.of_session(Session::in_flight).unwrap_or(0)
     }
 
-    /// What the kernel counted on the socket; zeros when the connection is gone.
+    /// Returns the kernel's counters of the socket; zeros if the connection is lost.
     pub fn wire_bytes(&self) -> WireBytes {
         self.of_session(Session::wire_bytes).unwrap_or_default()
     }
@@ -160,7 +160,7 @@ mod tests {
                 ticks
             };
             let (_, ticks) = futures::join!(login, others);
-            // A login that is refused is over at once, and its place is another's then.
+            // A refused login is over at once, and its index may be reused.
             drop(silent);
             let begun = Instant::now();
             assert!(reactor.log_in(&config, Duration::from_secs(60)).await.is_err());

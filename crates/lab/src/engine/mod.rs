@@ -3,7 +3,7 @@
 //! A host does a thousand things at once, each of them a plain sequence of commands. So each is a
 //! future; futures that wait for a command or for a time are woken by the loop in [`Engine::run`],
 //! which polls the sockets of all sessions at once. Nothing here is shared between threads, so that
-//! the hosts' share of the processor stays small beside the array's.
+//! the hosts use little processor time compared with the array.
 
 mod all;
 mod link;
@@ -26,23 +26,23 @@ pub use all::{all, some_at_a_time};
 pub use link::Link;
 use timer::Timers;
 
-/// How long the sockets are waited for where nothing else is due.
+/// The maximum time to wait for sockets if nothing else is due.
 const POLL_MS_MAX: u64 = 1000;
 
-/// A task that goes on by itself. Dropping this ends it where it waits.
+/// A background task. Dropping this ends it where it waits.
 pub type Task<T> = RemoteHandle<T>;
 
-/// A future on the heap: what calls itself, or is one of many kinds.
+/// A boxed future, for recursion and mixed types.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// Runs futures to their ends.
+/// Runs futures to completion.
 #[derive(Debug)]
 pub struct Engine {
     pool: LocalPool,
     reactor: Reactor,
 }
 
-/// What futures wait through: sessions, the time, other tasks. Cheap to clone.
+/// The interface of futures to sessions, the time, and other tasks. Cheap to clone.
 #[derive(Clone)]
 pub struct Reactor {
     core: Rc<Core>,
@@ -66,26 +66,26 @@ struct Inner {
     sessions: Vec<Option<Session>>,
     /// The waiting future of each command: by token, with its session.
     waiting: HashMap<u64, (usize, oneshot::Sender<Completion>)>,
-    /// Who waits for the login of a session.
+    /// The futures that wait for the login of a session.
     logins: HashMap<usize, oneshot::Sender<()>>,
     next_token: u64,
     poller: Poller,
 }
 
 impl Engine {
-    /// An engine with nothing to do.
+    /// Creates an engine with nothing to do.
     pub fn new() -> Self {
         let pool = LocalPool::new();
         let reactor = Reactor { core: Rc::default(), spawner: pool.spawner() };
         Self { pool, reactor }
     }
 
-    /// What its futures wait through.
+    /// Returns the interface for its futures.
     pub fn reactor(&self) -> Reactor {
         self.reactor.clone()
     }
 
-    /// Runs a future to its end, and meanwhile all that was spawned.
+    /// Runs a future to completion, and meanwhile everything that was spawned.
     ///
     /// # Errors
     /// If nothing is left that the future could wait for, and it has not ended.
@@ -116,13 +116,13 @@ impl Default for Engine {
 }
 
 impl Reactor {
-    /// Lets a future go on by itself.
+    /// Runs a future in the background.
     pub fn spawn<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> Task<T> {
         // It fails only if the engine is gone, and then nothing waits.
         self.spawner.spawn_local_with_handle(future).expect("the engine outlives its tasks")
     }
 
-    /// Waits until a moment.
+    /// Waits until a time.
     pub async fn sleep_until(&self, when: Instant) {
         let due = self.core.timers.borrow_mut().add(when);
         // The sender stays in the heap until it is due.
@@ -134,7 +134,7 @@ impl Reactor {
         self.sleep_until(Instant::now() + time).await;
     }
 
-    /// Lets all others go on first.
+    /// Lets all others run first.
     pub async fn step_back(&self) {
         self.sleep_until(Instant::now()).await;
     }
@@ -142,7 +142,7 @@ impl Reactor {
 
 impl Core {
     /// Sends queued commands, waits for responses or timers, and wakes the futures that waited.
-    /// False if no future waits for anything: nothing would ever happen.
+    /// Returns false if no future waits for anything: nothing would ever happen.
     fn turn(&self) -> bool {
         let now = Instant::now();
         let due = self.timers.borrow().next_due();

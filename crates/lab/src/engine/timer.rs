@@ -1,4 +1,4 @@
-//! Moments that somebody waits for.
+//! Timers of waiting futures.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use futures::channel::oneshot;
 
-/// What is due, and when: the next is on top.
+/// The timers: the next to expire is on top.
 #[derive(Default)]
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<Due>>,
@@ -58,7 +58,7 @@ impl Timers {
         self.heap.peek().map(|Reverse(due)| due.when)
     }
 
-    /// Wakes the futures whose time has come.
+    /// Wakes the futures whose timers have expired.
     pub(super) fn take_due(&mut self, now: Instant) {
         while self.next_due().is_some_and(|when| when <= now)
             && let Some(Reverse(due)) = self.heap.pop()

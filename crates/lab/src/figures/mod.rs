@@ -1,8 +1,8 @@
-//! What the papers publish about their arrays: one entry for every figure that the lab makes anew.
+//! What the papers publish about their arrays: one entry for every figure that the lab reproduces.
 //!
-//! Facts with their source, in words of our own. "Off" is the host doing the work itself, "on" the
-//! array. Where a paper has a chart without numbers in its text, the entry says what the text says
-//! of it, and no number is read off a picture.
+//! Facts with their source, in our own words. "Off" means that the host does the work itself, "on"
+//! the array. If a paper has a chart without numbers in its text, the entry says what the text says
+//! about it, and no number is read off a picture.
 //!
 //! Sources: 000 is Pure Storage, "VMware Storage APIs for Array Integration with the Pure Storage
 //! FlashArray" (August 2015); 001 and 003 are posts of its author about it; 002 is EMC, "Using
@@ -13,16 +13,16 @@ mod ibm;
 mod pure;
 mod vmax;
 
-/// One figure of a paper, or one statement, that a scenario makes anew.
+/// One figure of a paper, or one statement, that a scenario reproduces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// What the scenario is called: "P-13".
+    /// The id of the scenario: "P-13".
     pub id: &'static str,
-    /// The paper and the place in it: "000 Pure, fig. 13".
+    /// The paper and the location in it: "000 Pure, fig. 13".
     pub paper: &'static str,
     /// What is done.
     pub title: &'static str,
-    /// What was measured there, the most telling first.
+    /// What was measured there, the most significant first.
     pub published: &'static [Published],
     /// What the paper draws.
     pub chart: ChartKind,
@@ -30,16 +30,16 @@ pub struct Figure {
     pub quantity: Quantity,
 }
 
-/// A paper's statement; `None` if it makes none.
+/// A paper's statement; fields are `None` if it makes none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
-    /// Of what.
+    /// What was measured.
     pub what: &'static str,
     /// Without offload.
     pub off: Option<&'static str>,
     /// With it.
     pub on: Option<&'static str>,
-    /// How much better, in the paper's measure.
+    /// The improvement, in the paper's measure.
     pub gain: Option<&'static str>,
 }
 
@@ -48,7 +48,7 @@ pub struct Published {
 pub enum ChartKind {
     /// Bars, one group a case.
     Bars,
-    /// Lines over time, or over a size.
+    /// Bars, one group per case.
     Lines,
 }
 
@@ -57,7 +57,7 @@ pub enum ChartKind {
 pub enum Quantity {
     /// How long something takes.
     Seconds,
-    /// Something else, which is the first of [`crate::outcome::Measure::values`].
+    /// Something else, the first of [`crate::outcome::Measure::values`].
     Value,
 }
 
@@ -91,18 +91,18 @@ pub const ALL: &[Figure] = &[
     ibm::I_LOCK,
 ];
 
-/// The figure with this id.
+/// Returns the figure with this id.
 pub fn find(id: &str) -> Option<&'static Figure> {
     ALL.iter().find(|figure| figure.id == id)
 }
 
-/// Its index among all figures; after them if it is not one of them.
+/// Returns its index among all figures; after them if it is not one of them.
 pub fn position(id: &str) -> usize {
     ALL.iter().position(|figure| figure.id == id).unwrap_or(ALL.len())
 }
 
 impl Published {
-    /// A statement about `what`, still without a number.
+    /// Creates a statement about `what`, still without a number.
     const fn of(what: &'static str) -> Self {
         Self { what, off: None, on: None, gain: None }
     }

@@ -1,4 +1,4 @@
-//! The data that guests write: recognisable, half of it compressible, verified by generating it
+//! The data that guests write: recognizable, half of it compressible, verified by generating it
 //! again.
 
 use crate::random::Random;
@@ -6,9 +6,9 @@ use crate::random::Random;
 /// The unit in which guests read and write.
 pub const GUEST_BLOCK_BYTES: usize = 4096;
 
-/// Fills one 4 KiB block with the content of a disk of this seed there after this many writes to
-/// it. The first half is noise, the second one letter, so that it compresses like a file system's
-/// content, by about two.
+/// Fills one 4 KiB block with the content that a disk with this seed has there after this many
+/// writes to it. The first half is noise, the second one letter, so that it compresses like a file
+/// system's content, by about two.
 pub fn fill_block(seed: u64, block: u64, version: u32, bytes: &mut [u8]) {
     let (noise, rest) = bytes.split_at_mut(GUEST_BLOCK_BYTES / 2);
     let version = u64::from(version);
@@ -20,15 +20,14 @@ pub fn fill_block(seed: u64, block: u64, version: u32, bytes: &mut [u8]) {
     rest.fill(b'h');
 }
 
-/// Fills a buffer with the blocks from `first_block` on, as they are before anything is written
-/// over.
+/// Fills a buffer with the initial content of the blocks from `first_block` on.
 pub fn fill(seed: u64, first_block: u64, bytes: &mut [u8]) {
     for (block, chunk) in (first_block..).zip(bytes.chunks_exact_mut(GUEST_BLOCK_BYTES)) {
         fill_block(seed, block, 0, chunk);
     }
 }
 
-/// One block of a datastore, as [`fill`] has it.
+/// Returns one block of a datastore, as [`fill`] generates it.
 pub fn datastore_block(seed: u64, block: u64) -> Vec<u8> {
     let mut bytes = vec![0; crate::datastore::BLOCK_BYTES as usize];
     fill(seed, block * (bytes.len() / GUEST_BLOCK_BYTES) as u64, &mut bytes);

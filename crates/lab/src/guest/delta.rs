@@ -1,6 +1,6 @@
-//! What a guest has written since a snapshot: grains of 4 KiB in the order in which they came, as
-//! a space-efficient sparse disk (SEsparse) keeps them. The table that says which is where is kept
-//! in memory: a host that dies loses its snapshots here, which no scenario asks for.
+//! What a guest has written since a snapshot: grains of 4 KiB in the order of the writes, like in a
+//! space-efficient sparse disk (SEsparse). The table of their locations is kept in memory: a host
+//! that dies loses its snapshots here, which no scenario needs.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -10,14 +10,14 @@ use super::disk::is_aligned;
 use crate::disk::{DiskError, VirtualDisk};
 
 const GRAIN_BYTES: u64 = GUEST_BLOCK_BYTES as u64;
-/// What a consolidation moves with one read and one write at the most.
+/// The maximum that a consolidation moves with one read and one write.
 const CONSOLIDATE_GRAINS: u64 = 256;
 
 /// The writes since a snapshot.
 #[derive(Debug)]
 pub(super) struct Delta {
     file: VirtualDisk,
-    /// The place of each grain of the disk in the file, in grains.
+    /// The location of each grain of the disk in the file, in grains.
     table: RefCell<BTreeMap<u64, u64>>,
     /// Grains that the disk below does not have yet.
     fresh: RefCell<BTreeMap<u64, u64>>,
@@ -30,7 +30,7 @@ impl Delta {
         Self { file, table, fresh, used_grains: Cell::new(0) }
     }
 
-    /// Writes grains. Those that are in the file already are overwritten in place.
+    /// Writes grains. Those that are already in the file are overwritten in place.
     pub(super) async fn write(&self, offset: u64, data: &[u8]) -> Result<(), DiskError> {
         self.check(offset, data.len() as u64)?;
         let (first, count) = (offset / GRAIN_BYTES, data.len() as u64 / GRAIN_BYTES);
@@ -103,7 +103,7 @@ impl Delta {
         Ok(())
     }
 
-    /// Its file goes.
+    /// Deletes its file.
     pub(super) async fn delete(&self) -> Result<(), DiskError> {
         self.file.close().await?;
         self.file.place().datastore.delete(&self.file.name()).await?;
@@ -111,7 +111,7 @@ impl Delta {
     }
 }
 
-/// Runs of neighbours among places: index, count, first place.
+/// Returns runs of contiguous locations: index, count, first location.
 fn runs(places: &[u64]) -> impl Iterator<Item = (usize, usize, u64)> + '_ {
     let mut at = 0;
     places.chunk_by(|a, b| a + 1 == *b).map(move |run| {

@@ -17,7 +17,7 @@ use crate::mover::Mover;
 const WINDOW_BLOCKS: u64 = 64;
 /// The gate of a disk is for all of it.
 const WHOLE: Range<u64> = 0..u64::MAX;
-/// How often what was written during a consolidation is copied as well before the guest waits.
+/// How often to copy what was written during a consolidation before the guest must wait.
 const CONSOLIDATE_PASSES: usize = 3;
 
 /// A guest's disk. Cheap to clone.
@@ -35,7 +35,7 @@ struct Inner {
     snapshots: Cell<u64>,
 }
 
-/// A Storage vMotion under way.
+/// A Storage vMotion in progress.
 #[derive(Clone, Debug)]
 struct Mirror {
     destination: VirtualDisk,
@@ -44,7 +44,7 @@ struct Mirror {
 }
 
 impl GuestDisk {
-    /// A disk without snapshots.
+    /// Creates a disk without snapshots.
     pub fn new(base: VirtualDisk) -> Self {
         Self(Rc::new(Inner {
             base: RefCell::new(base),
@@ -56,12 +56,12 @@ impl GuestDisk {
         }))
     }
 
-    /// The disk under it, without what a snapshot has sent elsewhere.
+    /// Returns the disk under it, without what a snapshot has redirected.
     pub fn base(&self) -> VirtualDisk {
         self.0.base.borrow().clone()
     }
 
-    /// Its size in bytes.
+    /// Returns its size in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.base.borrow().bytes()
     }
@@ -112,15 +112,15 @@ impl GuestDisk {
         }
     }
 
-    /// UNMAP: gives back what the guest does not need any more, as far as
-    /// [`VirtualDisk::unmap`] does; bytes that the disk has lost. Nothing while there is a
-    /// snapshot: below, others may need it, and in SEsparse files no ESXi before 6.7 reclaims
-    /// (vSphere Storage 6.7, "Space Reclamation for VMFS6 Virtual Machines").
+    /// UNMAP: returns what the guest does not need any more, as far as [`VirtualDisk::unmap`] does;
+    /// returns the bytes removed from the disk. Does nothing while there is a snapshot: below,
+    /// others may need it, and in SEsparse files no ESXi before 6.7 reclaims (vSphere Storage 6.7,
+    /// "Space Reclamation for VMFS6 Virtual Machines").
     ///
-    /// During a Storage vMotion it is done on both sides, as a write is, and alone: were a write to
-    /// the same place under way, the sides might do the two in different orders. What is on both
-    /// sides already stays where the other side is not thin: a guest must not read it again after
-    /// it has read zeros.
+    /// During a Storage vMotion it is done on both sides, like a write, and exclusively: if a write
+    /// to the same location were in flight, the sides might do the two in different orders. What is
+    /// already on both sides stays if the other side is not thin: a guest must not read it again
+    /// after it has read zeros.
     ///
     /// # Errors
     /// As [`VirtualDisk::unmap`].
@@ -138,7 +138,7 @@ impl GuestDisk {
         self.unmap_mirrored(offset, bytes).await
     }
 
-    /// What the window leaves free at once, and the rest when it has moved on.
+    /// Unmaps what is outside of the window at once, and the rest when it has moved on.
     async fn unmap_mirrored(&self, offset: u64, bytes: u64) -> Result<u64, DiskError> {
         let blocks = self.base().whole_blocks(offset, bytes)?;
         let mut left = vec![blocks];
@@ -171,7 +171,7 @@ impl GuestDisk {
         }
     }
 
-    /// Takes a snapshot: from here on writes go to a file of their own.
+    /// Takes a snapshot: from here on writes go to a separate file.
     ///
     /// # Errors
     /// Those of the datastore; also if there is a snapshot already.
@@ -205,10 +205,10 @@ impl GuestDisk {
         delta.delete().await
     }
 
-    /// Moves the disk to another datastore while it is used; the old file is deleted.
+    /// Moves the disk to another datastore while it is in use; the old file is deleted.
     ///
     /// # Errors
-    /// Those of the datastores and of the devices; the disk stays where it was then.
+    /// Those of the datastores and of the devices; the disk then stays where it was.
     pub async fn migrate(
         &self,
         mover: &Mover,
@@ -271,7 +271,7 @@ async fn unmap_blocks(disk: &VirtualDisk, blocks: Range<u64>) -> Result<u64, Dis
     disk.unmap(offset, (blocks.end * BLOCK_BYTES).min(disk.bytes()) - offset).await
 }
 
-/// Whether a request is made of whole blocks of a guest.
+/// Returns whether a request consists of whole blocks of a guest.
 pub(super) fn is_aligned(offset: u64, bytes: u64) -> bool {
     (offset | bytes).is_multiple_of(GUEST_BLOCK_BYTES as u64)
 }

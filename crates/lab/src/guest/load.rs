@@ -14,7 +14,7 @@ use crate::disk::DiskError;
 use crate::engine::{Reactor, Task, all};
 use crate::random::Random;
 
-/// What a load is made of.
+/// The parameters of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadPlan {
     /// Bytes of one request: whole blocks of 4 KiB.
@@ -23,11 +23,11 @@ pub struct LoadPlan {
     pub depth: usize,
     /// How many of a hundred requests are reads.
     pub read_percent: u32,
-    /// How many of a hundred requests follow the one before; the others are anywhere.
+    /// How many of a hundred requests follow the previous one; the others are random.
     pub sequential_percent: u32,
     /// Bytes of each disk that are read and written, from its beginning; none: all.
     pub span_bytes: Option<u64>,
-    /// Which blocks, and what they hold.
+    /// The seed of block numbers and contents.
     pub seed: u64,
 }
 
@@ -52,8 +52,7 @@ pub struct Load {
 }
 
 impl Drop for Load {
-    /// What is under way comes to its end by itself: a write that is cut off may leave a lock on
-    /// disk.
+    /// Requests in flight end by themselves: a write that is dropped may leave a lock on disk.
     fn drop(&mut self) {
         self.state.stopped.set(true);
         self.tasks.drain(..).for_each(Task::forget);
@@ -67,32 +66,33 @@ pub(super) struct State {
     pub(super) disks: Vec<Target>,
     pub(super) meter: RefCell<Meter>,
     pub(super) stopped: Cell<bool>,
-    /// From the beginning of one request of a worker to that of the next; none: as fast as it goes.
+    /// The time from the beginning of one request of a worker to that of the next; none: as fast as
+    /// possible.
     pub(super) interval: Cell<Option<Duration>>,
 }
 
-/// A disk, and what is known of it.
+/// A disk, and its state.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) disk: GuestDisk,
     pub(super) known: RefCell<Known>,
 }
 
-/// What a disk must hold, and what is under way there.
+/// What a disk must contain, and the requests in flight there.
 #[derive(Debug)]
 pub(super) struct Known {
-    /// What the disk was filled with, if it was; else it held zeros.
+    /// What the disk was filled with, if it was; otherwise it contained zeros.
     pub(super) filled_seed: Option<u64>,
     /// How often a block was written since.
     pub(super) versions: BTreeMap<u64, u32>,
-    /// Blocks with a request under way: two would leave open which came last.
+    /// Blocks with a request in flight: with two the order would be unknown.
     pub(super) busy: HashSet<u64>,
     pub(super) next_block: u64,
     pub(super) random: Random,
 }
 
 impl Load {
-    /// Starts it. `filled_seed` says what the disks hold ([`super::fill`]), if not zeros.
+    /// Starts it. `filled_seed` says what the disks contain ([`super::fill`]), if not zeros.
     pub fn start(
         reactor: &Reactor,
         disks: &[GuestDisk],
@@ -125,35 +125,35 @@ impl Load {
         Self { state, tasks }
     }
 
-    /// Makes so many requests a second from now on, at the most, as evenly as they can be made.
+    /// Limits the rate of requests per second from now on, evenly spaced as far as possible.
     pub fn pace(&self, per_second: f64) {
         let interval = Duration::try_from_secs_f64(self.tasks.len() as f64 / per_second);
         self.state.interval.set(interval.ok());
     }
 
-    /// Measuring begins now.
+    /// Begins measuring now.
     pub fn restart_meter(&self) {
         self.state.meter.borrow_mut().restart();
     }
 
-    /// What it has done since measuring began, until now.
+    /// Returns what it has done since measuring began, until now.
     pub fn meter(&self) -> Meter {
         self.state.meter.borrow().read()
     }
 
-    /// Stops it, and waits for what is under way.
+    /// Stops it, and waits for requests in flight.
     ///
     /// # Errors
-    /// Those of the disks; also where a read has returned what was not written.
+    /// Those of the disks; also if a read has returned what was not written.
     pub async fn stop(&mut self) -> Result<(), DiskError> {
         self.state.stopped.set(true);
         all(self.tasks.drain(..)).await.map(drop)
     }
 
-    /// Reads all that was written and compares it; bytes that were compared.
+    /// Reads everything that was written and compares it; returns the compared bytes.
     ///
     /// # Errors
-    /// Those of the disks, and where something else is read.
+    /// Those of the disks, and if something else is read.
     pub async fn verify(&self) -> Result<u64, DiskError> {
         let mut verified_bytes = 0;
         for target in &self.state.disks {
@@ -197,7 +197,7 @@ impl Target {
 }
 
 impl Known {
-    /// Written data differs from the initial content of the disk.
+    /// Returns a seed for written data that differs from the initial content of the disk.
     pub(super) fn seed_of_writes(&self) -> u64 {
         !self.filled_seed.unwrap_or(0)
     }

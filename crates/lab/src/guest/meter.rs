@@ -1,12 +1,12 @@
-//! What a load has done: in all, and over time.
+//! What a load has done: in total, and over time.
 
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-/// Requests that took longer are counted as this long.
+/// Longer requests are counted as this long.
 const LATENCY_US_MAX: u64 = 300_000_000;
-/// How long an interval of the series is.
+/// The length of an interval of the series.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// What was done in one interval.
@@ -14,9 +14,9 @@ const INTERVAL: Duration = Duration::from_millis(250);
 pub struct Interval {
     /// Requests that ended.
     pub requests: u64,
-    /// What they moved.
+    /// The bytes that they transferred.
     pub bytes: u64,
-    /// The sum of their times.
+    /// The sum of their latencies.
     pub latency_us: u64,
 }
 
@@ -56,12 +56,12 @@ impl Interval {
 }
 
 impl Meter {
-    /// Forgets all: measuring begins now.
+    /// Forgets everything: measuring begins now.
     pub fn restart(&mut self) {
         *self = Self::default();
     }
 
-    /// A request has ended.
+    /// Records the end of a request.
     pub fn add(&mut self, bytes: u64, latency: Duration) {
         let latency_us = latency.as_micros() as u64;
         self.latency_us.saturating_record(latency_us);
@@ -73,49 +73,50 @@ impl Meter {
         self.intervals[index].add(bytes, latency_us);
     }
 
-    /// What it has measured until now, and no longer.
+    /// Returns what it has measured until now.
     pub fn read(&self) -> Self {
         Self { read_after: Some(self.elapsed()), ..self.clone() }
     }
 
-    /// How long it has measured: until now, or until it was read.
+    /// Returns how long it has measured: until now, or until it was read.
     pub fn elapsed(&self) -> Duration {
         self.read_after.unwrap_or_else(|| self.started.elapsed())
     }
 
-    /// All that was done.
+    /// Returns the totals.
     pub fn total(&self) -> Interval {
         self.total
     }
 
-    /// Requests a second, until now.
+    /// Returns requests per second, until now.
     pub fn per_second(&self) -> f64 {
         self.total.requests as f64 / self.elapsed().as_secs_f64()
     }
 
-    /// Million bytes a second, until now.
+    /// Returns million bytes per second, until now.
     pub fn mb_per_second(&self) -> f64 {
         self.total.bytes as f64 / 1e6 / self.elapsed().as_secs_f64()
     }
 
-    /// The mean time of a request in milliseconds; 0 where there was none.
+    /// Returns the mean latency in milliseconds; 0 if there was none.
     pub fn mean_ms(&self) -> f64 {
         let Interval { requests, latency_us, .. } = self.total;
         if requests == 0 { 0.0 } else { latency_us as f64 / requests as f64 / 1e3 }
     }
 
-    /// The time in milliseconds that `quantile` (0 to 1) of the requests took at most.
+    /// Returns the latency in milliseconds that `quantile` (0 to 1) of the requests did not exceed.
     pub fn quantile_ms(&self, quantile: f64) -> f64 {
         self.latency_us.value_at_quantile(quantile) as f64 / 1e3
     }
 
-    /// Requests a second over time, without gaps: an interval in which nothing ended has a rate of
-    /// zero. The last interval, which has not ended, is left out, unless it is the only one.
+    /// Returns requests per second over time, without gaps: an interval in which nothing ended has
+    /// a rate of zero. The last interval, which has not ended, is left out, unless it is the only
+    /// one.
     pub fn requests_series(&self) -> Series {
         self.series(|interval| interval.requests as f64)
     }
 
-    /// Million bytes a second over time.
+    /// Returns million bytes per second over time.
     pub fn mb_series(&self) -> Series {
         self.series(|interval| interval.bytes as f64 / 1e6)
     }

@@ -1,4 +1,4 @@
-//! One request after another: a worker of a load.
+//! A worker of a load: one request after another.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use super::load::{Known, LoadPlan, State, Target};
 use crate::disk::DiskError;
 use crate::engine::Reactor;
 
-/// How often another place is looked for where the chosen one is busy.
+/// How often to choose another location if the chosen one is busy.
 const CHOICES: usize = 16;
 
 /// Reads and writes one disk until the load is stopped.
@@ -34,7 +34,7 @@ pub(super) async fn run(state: Rc<State>, reactor: Reactor, index: usize) -> Res
     Ok(())
 }
 
-/// When the next request is due: what is late stays late, and no request is made up for.
+/// Returns when the next request is due: delays persist, and no request is made up for.
 fn next(due: Instant, interval: Duration, now: Instant) -> Instant {
     (due + interval).max(now)
 }
@@ -53,7 +53,7 @@ impl Request {
 }
 
 impl Target {
-    /// A place without a request in flight; `None` if all that were tried are busy.
+    /// Returns a location without a request in flight; `None` if all that were tried are busy.
     fn choose(&self, plan: &LoadPlan) -> Option<Request> {
         let known = &mut *self.known.borrow_mut();
         let count = plan.bytes / GUEST_BLOCK_BYTES as u64;

@@ -1,8 +1,8 @@
-//! Which offloads a device does: tried, believed, given up for a while.
+//! Which offloads a device supports: tried, trusted, or given up for a while.
 
 use std::time::{Duration, Instant};
 
-/// What a host hands to an array.
+/// Work that a host offloads to an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Primitive {
     /// EXTENDED COPY: full copy.
@@ -19,7 +19,7 @@ impl Primitive {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Move, Self::Init, Self::Locking, Self::Delete];
 
-    /// The command that it is.
+    /// Returns its command.
     pub fn command(self) -> &'static str {
         match self {
             Self::Move => "EXTENDED COPY",
@@ -32,7 +32,7 @@ impl Primitive {
 
 const COUNT: usize = Primitive::ALL.len();
 
-/// What is known of a device's offloads. ESXi shows this as Unknown, Supported, Not supported.
+/// What is known about a device's offloads. ESXi shows this as Unknown, Supported, Not supported.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Acceleration {
     supported: [bool; COUNT],
@@ -41,24 +41,24 @@ pub(super) struct Acceleration {
 }
 
 impl Acceleration {
-    /// Whether it is worth a try.
+    /// Returns whether it is worth a try.
     pub(super) fn is_worth_trying(&self, primitive: Primitive, now: Instant) -> bool {
         self.not_before[primitive as usize].is_none_or(|when| when <= now)
     }
 
-    /// One has ended well.
+    /// Records that one has succeeded.
     pub(super) fn succeeded(&mut self, primitive: Primitive) {
         self.supported[primitive as usize] = true;
         self.not_before[primitive as usize] = None;
     }
 
-    /// The array has said that it does not do that.
+    /// Records that the array has refused it as unsupported.
     pub(super) fn refused(&mut self, primitive: Primitive, now: Instant, pause: Duration) {
         self.supported[primitive as usize] = false;
         self.not_before[primitive as usize] = Some(now + pause);
     }
 
-    /// As ESXi shows it: none, unknown.
+    /// Returns the status as ESXi shows it: none is unknown.
     pub(super) fn status(&self, primitive: Primitive) -> Option<bool> {
         let index = primitive as usize;
         match (self.supported[index], self.not_before[index]) {

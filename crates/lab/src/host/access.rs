@@ -1,4 +1,4 @@
-//! How a unit is reached over each path: asymmetric logical unit access (ALUA, SPC-4, 5.15).
+//! The access state of a unit over each path: asymmetric logical unit access (ALUA, SPC-4, 5.15).
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -11,24 +11,24 @@ use super::counters::Class;
 use super::device::{Device, Inner};
 use super::path::Path;
 
-/// Before it is asked again, where there was no answer.
+/// The pause before another query if there was no response.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
-/// Unit attentions that one question meets at the most.
+/// The maximum number of unit attentions for one query.
 const ATTENTIONS_MAX: u32 = 8;
 
 /// The state of a target port group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
-    /// The way to use. So is one of which nothing is known.
+    /// The preferred state. Unknown states count as this one.
     #[default]
     Optimized,
     /// It works, and should only be used if no other does.
     NonOptimized,
-    /// Commands on it fail now: standby, unavailable, offline, or changing.
+    /// Commands on it fail at present: standby, unavailable, offline, or changing.
     Away,
 }
 
-/// What a device knows of its paths.
+/// What a device knows about its paths.
 #[derive(Debug, Default)]
 pub(super) struct Ways {
     known: RefCell<Vec<Way>>,
@@ -38,19 +38,19 @@ pub(super) struct Ways {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Way {
-    /// How often the path had logged in when it was looked at.
+    /// How often the path had logged in at the last query.
     logins: u64,
     group: Option<u16>,
     access: Access,
 }
 
 impl Ways {
-    /// How the unit is reached over a path.
+    /// Returns the access state of the unit over a path.
     pub(super) fn access(&self, path: usize) -> Access {
         self.known.borrow().get(path).map_or(Access::Optimized, |way| way.access)
     }
 
-    /// The array has said that something has changed.
+    /// Records that the array has reported a change.
     pub(super) fn expire(&self) {
         self.stale.set(true);
     }
@@ -64,7 +64,7 @@ impl Ways {
 }
 
 impl Inner {
-    /// Has the paths looked at, beside what else goes on, if something may have changed.
+    /// Queries the paths in the background, if something may have changed.
     pub(super) fn keep_ways_fresh(self: &Rc<Self>) {
         let paths = self.host.paths();
         if !self.limits.has_groups || paths.len() < 2 || !self.ways.is_stale(paths) {
@@ -89,13 +89,13 @@ impl Inner {
 }
 
 impl Device {
-    /// How the unit is reached over each path of the host.
+    /// Returns the access state of the unit over each path of the host.
     pub fn access(&self) -> Vec<Access> {
         (0..self.0.host.paths().len()).map(|path| self.0.ways.access(path)).collect()
     }
 
-    /// Asks each path that has logged in anew which group it belongs to, and one of them for the
-    /// states of all groups. None where one did not answer.
+    /// Queries each path that has logged in again for its group, and one of them for the states of
+    /// all groups. `None` if one did not respond.
     pub(super) async fn look_at_ways(&self) -> Option<()> {
         let paths: Vec<_> = self.0.host.paths().to_vec();
         let mut ways = self.0.ways.known.borrow().clone();
@@ -130,7 +130,8 @@ impl Device {
                 counters.add(Class::Other, true, 0, started.elapsed());
                 return Some(buffer);
             }
-            // Whatever it is: it will be asked again, and the host goes on with what it knows.
+            // Whatever it is: the query will be repeated, and the host continues with what it
+            // knows.
             counters.retries += 1;
             match status {
                 Status::CheckCondition(sense) if sense.key == 6 => {}
@@ -147,13 +148,13 @@ fn report_groups(length: u32) -> Cdb {
     Cdb::raw(&[0xA3, 0x0A, 0, 0, 0, 0, a, b, c, d, 0, 0], Direction::In)
 }
 
-/// The state of each target port group.
+/// Returns the state of each target port group.
 fn states(answer: &[u8]) -> BTreeMap<u16, Access> {
     let mut states = BTreeMap::new();
     let mut at = 4;
     while let Some(&[state, _, high, low, _, _, _, ports]) = answer.get(at..at + 8) {
         if ports == 0 {
-            // What is behind the last one is zeros.
+            // What is after the last one is zeros.
             break;
         }
         let access = match state & 0x0F {
@@ -167,7 +168,8 @@ fn states(answer: &[u8]) -> BTreeMap<u16, Access> {
     states
 }
 
-/// The target port group of the port, among the designators of VPD page 83h (SPC-4, 7.8.6.9).
+/// Returns the target port group of the port, from the designators of VPD page 83h (SPC-4,
+/// 7.8.6.9).
 fn group_of(mut list: &[u8]) -> Option<u16> {
     while let Some(&[_, kind, _, length]) = list.get(..4) {
         let end = 4 + usize::from(length);
@@ -180,8 +182,8 @@ fn group_of(mut list: &[u8]) -> Option<u16> {
     None
 }
 
-/// Of the paths that are up, by how they reach the unit, the next one from `first` on of those that
-/// do it best.
+/// Chooses, of the paths that are up, the next one from `first` on among those with the best access
+/// state.
 pub(super) fn choose(paths: &[Option<Access>], first: usize) -> Option<usize> {
     let best = paths.iter().flatten().min()?;
     let mut order = (0..paths.len()).map(|offset| (first + offset) % paths.len());

@@ -11,28 +11,28 @@ use super::counters::Class;
 use super::device::{CONFLICT_RETRIES_MAX, Device, Limits};
 use super::{Host, HostError};
 
-/// Where a copy's segment comes from and goes to, in bytes of the two devices.
+/// The source and destination of a copy's segment, in bytes of the two devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Where reading starts.
     pub source: u64,
     /// Where writing starts.
     pub destination: u64,
-    /// How much.
+    /// The length.
     pub bytes: u64,
 }
 
-/// What a COMPARE AND WRITE has done.
+/// The result of a COMPARE AND WRITE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Swap {
-    /// It was as expected, and is what was given now.
+    /// It matched, and the new data was written.
     Done,
-    /// It was not; nothing is written.
+    /// It did not match; nothing was written.
     Miscompare,
 }
 
 impl Device {
-    /// Finds out what a unit is: INQUIRY, READ CAPACITY, the limits, the parameters of copies.
+    /// Identifies a unit: INQUIRY, READ CAPACITY, the limits, the parameters of copies.
     pub(super) async fn claim(host: &Host, lun: u16) -> Result<Self, HostError> {
         let device = Self::new(host, lun, Limits::default());
         let inquiry = device.ask("INQUIRY", Cdb::inquiry(None, 1024), 1024).await?;
@@ -68,9 +68,9 @@ impl Device {
             limits.copy_segment_bytes = u64::from(be32(&answer, 16).unwrap_or(0));
         }
         let known = Self::new(host, lun, limits);
-        // What was asked to get here counts, too.
+        // The commands to get here count, too.
         known.0.counters.swap(&device.0.counters);
-        // Where one does not answer, it is asked once more with the first command.
+        // If one does not respond, the query is repeated with the first command.
         if known.0.limits.has_groups && host.paths().len() > 1 {
             let _ = known.look_at_ways().await;
         }
@@ -82,22 +82,22 @@ impl Device {
         Ok(good(name, end)?.buffer)
     }
 
-    /// The longest segment that the array takes in one copy, as it says itself.
+    /// Returns the longest segment that the array accepts in one copy, as it reports.
     pub fn copy_segment_bytes(&self) -> u64 {
         self.0.limits.copy_segment_bytes
     }
 
-    /// How many segments the array takes in one copy; 0 where it does not say.
+    /// Returns how many segments the array accepts in one copy; 0 if it does not report it.
     pub fn copy_segment_count(&self) -> u64 {
         self.0.limits.copy_segment_count
     }
 
-    /// Whether ESXi would let the array copy between these two: the products are the same.
+    /// Returns whether ESXi would let the array copy between these two: the products are the same.
     pub fn may_copy_to(&self, other: &Self) -> bool {
         self.0.limits.product == other.0.limits.product && self.0.limits.naa[0] >> 4 == 6
     }
 
-    /// What one WRITE SAME may zero, in bytes, as the array says itself.
+    /// Returns how many bytes one WRITE SAME may zero, as the array reports.
     pub fn write_same_bytes_max(&self) -> u64 {
         let blocks = match self.0.limits.write_same_blocks {
             0 => u64::from(u32::MAX),
@@ -106,7 +106,7 @@ impl Device {
         blocks * self.block_bytes()
     }
 
-    /// The granularity that UNMAP does best, in bytes; 0 where the array does not say.
+    /// Returns the optimal granularity of UNMAP, in bytes; 0 if the array does not report it.
     pub fn unmap_granularity_bytes(&self) -> u64 {
         u64::from(self.0.limits.unmap_granularity_blocks) * self.block_bytes()
     }
@@ -131,7 +131,7 @@ impl Device {
         self.read_with(CONFLICT_RETRIES_MAX, offset, bytes).await
     }
 
-    /// The same, but tells at once that another host has the unit reserved, or that the own
+    /// Does the same, but returns at once if another host has the unit reserved, or the own
     /// reservation is lost.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl Device {
         self.write_with(CONFLICT_RETRIES_MAX, offset, bytes).await
     }
 
-    /// The same, but tells at once that another host has the unit reserved, or that the own
+    /// Does the same, but returns at once if another host has the unit reserved, or the own
     /// reservation is lost.
     ///
     /// # Errors
@@ -173,11 +173,11 @@ impl Device {
         good("WRITE", end).map(drop)
     }
 
-    /// COMPARE AND WRITE of as much as is given. A path that is lost while it is on its way makes
-    /// its end unknown: it is sent again, and may miscompare with what it has written itself.
+    /// COMPARE AND WRITE of the given data. If a path is lost while the command is in flight its
+    /// result is unknown: it is repeated, and may miscompare with what it has written itself.
     ///
     /// # Errors
-    /// Those of the host; a miscompare is none.
+    /// Those of the host; a miscompare is not an error.
     pub async fn compare_and_write(
         &self,
         offset: u64,
@@ -202,7 +202,8 @@ impl Device {
     }
 
     /// RESERVE (6) of the whole unit, on one path, which all commands use until
-    /// [`Device::release`]. One task of a host at a time: to the array they are the same.
+    /// [`Device::release`]. Only one task of a host at a time, because the array can't distinguish
+    /// them.
     ///
     /// # Errors
     /// [`HostError::Reserved`] while another host has it.
@@ -219,7 +220,7 @@ impl Device {
     /// RELEASE (6).
     ///
     /// # Errors
-    /// [`HostError::Reserved`] if it was lost with its path, and so nothing is left to release.
+    /// [`HostError::Reserved`] if it was lost with its path, so that there is nothing to release.
     pub async fn release(&self) -> Result<(), HostError> {
         let end = self.execute(Class::Reserve, Cdb::release_6(), || Data::None, 0).await;
         self.leave_path();
@@ -229,7 +230,7 @@ impl Device {
     /// WRITE SAME of zeros, in one command.
     ///
     /// # Errors
-    /// [`HostError::Unsupported`] where the array does not do that, or not so much at once.
+    /// [`HostError::Unsupported`] if the array does not support that, or not so much at once.
     pub async fn write_same_zeros(&self, offset: u64, bytes: u64) -> Result<(), HostError> {
         let cdb = Cdb::write_same_16(self.lba(offset), self.count(bytes)?, false);
         let data = || Data::Out(vec![0; self.block_bytes() as usize]);
@@ -239,10 +240,10 @@ impl Device {
         result
     }
 
-    /// UNMAP of ranges (first byte, bytes), in as many commands as the array's limits ask for.
+    /// UNMAP of ranges (first byte, bytes), in as many commands as the array's limits require.
     ///
     /// # Errors
-    /// [`HostError::Unsupported`] where the array does not do that.
+    /// [`HostError::Unsupported`] if the array does not support that.
     pub async fn unmap(&self, ranges: &[(u64, u64)]) -> Result<(), HostError> {
         let limits = &self.0.limits;
         let most = u64::from(if limits.unmap_blocks == 0 { u32::MAX } else { limits.unmap_blocks });
@@ -279,7 +280,7 @@ impl Device {
     /// EXTENDED COPY from `source` to this device, in one command.
     ///
     /// # Errors
-    /// [`HostError::Unsupported`] where the array does not do that.
+    /// [`HostError::Unsupported`] if the array does not support that.
     pub async fn copy_from(&self, source: &Self, extents: &[Extent]) -> Result<(), HostError> {
         let started = Instant::now();
         let mut segments = Vec::new();

@@ -1,4 +1,5 @@
-//! What a host counts of a device: what esxtop shows (002, tables 2 and 3), and what it is made of.
+//! A host's counters of a device: what esxtop shows (002, tables 2 and 3), and what it is computed
+//! from.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Kinds of commands that are counted apart.
+/// Kinds of commands that are counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -42,14 +43,14 @@ impl Class {
     ];
 }
 
-/// How many, how much, how long.
+/// Number, bytes and latency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Commands.
     pub count: u64,
-    /// Bytes that they were about, moved over the wire or not.
+    /// Bytes that they covered, transferred over the wire or not.
     pub bytes: u64,
-    /// The sum of their times, in microseconds.
+    /// The sum of their latencies, in microseconds.
     pub latency_us: u64,
 }
 
@@ -60,7 +61,7 @@ impl Tally {
         self.latency_us += latency.as_micros() as u64;
     }
 
-    /// The mean time of one, in milliseconds; 0 where there was none.
+    /// Returns the mean latency, in milliseconds; 0 if there was none.
     pub fn mean_ms(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.latency_us as f64 / self.count as f64 / 1000.0 }
     }
@@ -73,7 +74,7 @@ impl Tally {
         }
     }
 
-    /// What was added since.
+    /// Returns what was added since.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             count: self.count - before.count,
@@ -83,27 +84,27 @@ impl Tally {
     }
 }
 
-/// What a host has counted of one device.
+/// A host's counters of one device.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeviceCounters {
     good: [Tally; Class::ALL.len()],
     failed: [Tally; Class::ALL.len()],
-    /// Copies that this device was the source of, and the destination of. Each is counted in
-    /// [`Class::Clone`] of the device that the command was sent to, which is the destination.
+    /// Copies with this device as the source, and as the destination. Each is counted in
+    /// [`Class::Clone`] of the device to which the command was sent, which is the destination.
     pub clone_read: Tally,
     /// As the destination.
     pub clone_written: Tally,
-    /// RESERVATION CONFLICT, any command.
+    /// RESERVATION CONFLICT, for any command.
     pub conflicts: u64,
-    /// COMPARE AND WRITE that found something else.
+    /// COMPARE AND WRITE commands that found something else.
     pub miscompares: u64,
-    /// Commands that were sent again: a path was lost, or the array had asked for it.
+    /// Commands that were repeated: a path was lost, or the array had requested it.
     pub retries: u64,
     #[serde(skip)]
     io_latency_us: Histogram<u64>,
 }
 
-/// Reads and writes that took longer are counted as this long.
+/// Longer reads and writes are counted as this long.
 const LATENCY_US_MAX: u64 = 300_000_000;
 
 impl Default for DeviceCounters {
@@ -123,22 +124,23 @@ impl Default for DeviceCounters {
 }
 
 impl DeviceCounters {
-    /// Commands that ended well.
+    /// Returns commands that succeeded.
     pub fn good(&self, class: Class) -> Tally {
         self.good[class as usize]
     }
 
-    /// Commands that did not. A miscompare is one of them, as esxtop counts it (ATSF).
+    /// Returns commands that failed, including miscompares, as esxtop counts them (ATSF).
     pub fn failed(&self, class: Class) -> Tally {
         self.failed[class as usize]
     }
 
-    /// The time that `quantile` (0 to 1) of all reads and writes took at most, in microseconds.
+    /// Returns the latency that `quantile` (0 to 1) of all reads and writes did not exceed, in
+    /// microseconds.
     pub fn io_latency_us(&self, quantile: f64) -> u64 {
         self.io_latency_us.value_at_quantile(quantile)
     }
 
-    /// Forgets the times of reads and writes, so that they are of one interval.
+    /// Resets the latencies of reads and writes, so that they are of one interval.
     pub fn restart_io_latency(&mut self) {
         self.io_latency_us.reset();
     }
@@ -160,39 +162,39 @@ impl DeviceCounters {
     }
 }
 
-/// The commands of one class, by how they ended.
+/// The commands of one class, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// Well.
+    /// Successful ones.
     pub good: Tally,
-    /// Otherwise: a miscompare too.
+    /// Others, including miscompares.
     pub failed: Tally,
 }
 
 /// The sums of [`DeviceCounters`], which can be added up, kept and published.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// What was done of each class; only what happened.
+    /// The counts of each class that occurred.
     pub classes: BTreeMap<Class, Ended>,
-    /// Copies that the device was the source of.
+    /// Copies with the device as the source.
     pub clone_read: Tally,
-    /// Copies that the device was the destination of.
+    /// Copies with the device as the destination.
     pub clone_written: Tally,
-    /// RESERVATION CONFLICT, any command.
+    /// RESERVATION CONFLICT, for any command.
     pub conflicts: u64,
-    /// COMPARE AND WRITE that found something else.
+    /// COMPARE AND WRITE commands that found something else.
     pub miscompares: u64,
-    /// Commands that were sent again.
+    /// Commands that were repeated.
     pub retries: u64,
 }
 
 impl Totals {
-    /// What was done of one class.
+    /// Returns the counts of one class.
     pub fn of(&self, class: Class) -> Ended {
         self.classes.get(&class).copied().unwrap_or_default()
     }
 
-    /// Adds what was counted elsewhere of the same device.
+    /// Adds counts of the same device from elsewhere.
     pub fn add(&mut self, other: &Self) {
         for (class, ended) in &other.classes {
             let own = self.classes.entry(*class).or_default();

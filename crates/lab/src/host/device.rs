@@ -12,14 +12,14 @@ use super::counters::{Class, DeviceCounters, Totals};
 use super::path::Path;
 use super::{Host, HostError};
 
-/// How often a command that the array has put off is sent again before the host gives up.
+/// How often a command is repeated that the array has put off before the host gives up.
 const RETRIES_MAX: u32 = 100;
-/// How often where another host has the unit reserved: each time for some commands only, but there
+/// How often if another host has the unit reserved: each time only for a few commands, but there
 /// may be many hosts.
 pub(super) const CONFLICT_RETRIES_MAX: u32 = 2000;
 /// The pause before a retry if the array is busy.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
-/// Between two looks for a path, where none is up.
+/// The pause between two checks for a path, if none is up.
 const NO_PATH_PAUSE: Duration = Duration::from_millis(20);
 
 /// A unit in use by a host. Cheap to clone.
@@ -38,21 +38,21 @@ pub(super) struct Inner {
     reservation: Cell<Option<Reservation>>,
 }
 
-/// What the unit is, and what it says that commands may be.
+/// The identity of a unit, and its limits for commands.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
     pub(super) naa: Naa,
     pub(super) blocks: u64,
     pub(super) block_bytes: u32,
-    /// 0: as the command has room for.
+    /// 0: as many as fit the command.
     pub(super) write_same_blocks: u64,
     pub(super) unmap_blocks: u32,
     pub(super) unmap_ranges: u32,
-    /// Logical blocks that UNMAP does best.
+    /// The optimal granularity of UNMAP, in logical blocks.
     pub(super) unmap_granularity_blocks: u32,
-    /// The longest segment of EXTENDED COPY; 0 where the array does not say.
+    /// The longest segment of EXTENDED COPY; 0 if the array does not report it.
     pub(super) copy_segment_bytes: u64,
-    /// How many segments one takes; 0 where the array does not say.
+    /// The maximum number of segments; 0 if the array does not report it.
     pub(super) copy_segment_count: u64,
     /// Vendor, product and revision of INQUIRY: ESXi copies between equal products only.
     pub(super) vendor: String,
@@ -62,7 +62,7 @@ pub(super) struct Limits {
     pub(super) has_groups: bool,
 }
 
-/// Which path is used, and for how many commands more.
+/// Which path is used, and for how many more commands.
 #[derive(Clone, Copy, Debug, Default)]
 struct Turn {
     path: usize,
@@ -77,7 +77,7 @@ impl Inner {
 }
 
 impl Drop for Inner {
-    /// The host keeps what was counted: its counters never go back while it lives.
+    /// The host keeps the counts: its counters never decrease while it lives.
     fn drop(&mut self) {
         if self.limits.naa != Naa::default() {
             let totals = Totals::from(&*self.counters.borrow());
@@ -86,7 +86,7 @@ impl Drop for Inner {
     }
 }
 
-/// A reservation that the host holds. It is of one path: as ESXi does, the host uses no other one
+/// A reservation that the host holds. It is of one path: like ESXi, the host uses no other one
 /// until it is released.
 #[derive(Clone, Copy, Debug)]
 struct Reservation {
@@ -109,64 +109,65 @@ impl Device {
         }))
     }
 
-    /// The host that uses it.
+    /// Returns the host that uses it.
     pub fn host(&self) -> &Host {
         &self.0.host
     }
 
-    /// Its number.
+    /// Returns its LUN.
     pub fn lun(&self) -> u16 {
         self.0.lun
     }
 
-    /// Its name, as hosts write it: `naa.` and 32 digits.
+    /// Returns its name in the hosts' form: `naa.` and 32 digits.
     pub fn name(&self) -> String {
         self.0.name()
     }
 
-    /// Vendor, product and revision, as INQUIRY shows them.
+    /// Returns vendor, product and revision, as INQUIRY reports them.
     pub fn identity(&self) -> String {
         let Limits { vendor, product, revision, .. } = &self.0.limits;
         format!("{vendor} {product} {revision}")
     }
 
-    /// Its size in bytes.
+    /// Returns its size in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.limits.blocks * self.block_bytes()
     }
 
-    /// Bytes in a logical block.
+    /// Returns the bytes of a logical block.
     pub fn block_bytes(&self) -> u64 {
         u64::from(self.0.limits.block_bytes)
     }
 
-    /// What was counted, now.
+    /// Returns the current counters.
     pub fn counters(&self) -> DeviceCounters {
         self.0.counters.borrow().clone()
     }
 
-    /// The sums of what was counted, now.
+    /// Returns the current sums of the counters.
     pub fn totals(&self) -> Totals {
         Totals::from(&*self.0.counters.borrow())
     }
 
-    /// Forgets the times of reads and writes, so that they are of one interval.
+    /// Resets the latencies of reads and writes, so that they are of one interval.
     pub fn restart_io_latency(&self) {
         self.0.counters.borrow_mut().restart_io_latency();
     }
 
-    /// As ESXi shows it under hardware acceleration: `None` is unknown.
+    /// Returns the status that ESXi shows under hardware acceleration: `None` is unknown.
     pub fn supports(&self, primitive: Primitive) -> Option<bool> {
         self.0.acceleration.borrow().status(primitive)
     }
 
-    /// Whether the host would try an offload now: it is switched on, and was not refused lately.
+    /// Returns whether the host would try an offload now: it is switched on, and was not refused
+    /// recently.
     pub fn may_offload(&self, primitive: Primitive) -> bool {
         self.0.host.settings().offloads(primitive)
             && self.0.acceleration.borrow().is_worth_trying(primitive, Instant::now())
     }
 
-    /// Notes the outcome of an offload of this many bytes.
+    /// Records the outcome of an offload of this many bytes.
     pub(super) fn learn<T>(&self, primitive: Primitive, bytes: u64, result: &Result<T, HostError>) {
         let mut known = self.0.acceleration.borrow_mut();
         match result {
@@ -183,7 +184,7 @@ impl Device {
         }
     }
 
-    /// Notes that the host processed this many bytes itself. Only counted if an offload was to be
+    /// Records that the host processed this many bytes itself. Only counted if an offload was to be
     /// used: not if it is switched off.
     pub fn did_by_hand(&self, primitive: Primitive, bytes: u64) {
         if self.0.host.settings().offloads(primitive) {
@@ -191,7 +192,7 @@ impl Device {
         }
     }
 
-    /// From now on all commands go the way that is next: where RESERVE is sent.
+    /// Makes all commands use the next path from now on, where RESERVE is sent.
     pub(super) async fn stay_on_path(&self) -> Result<(), HostError> {
         let path = self.next_path().await?;
         let index = self.0.host.paths().iter().position(|known| Rc::ptr_eq(known, &path));
@@ -200,15 +201,15 @@ impl Device {
         Ok(())
     }
 
-    /// Commands go over all paths again.
+    /// Makes commands use all paths again.
     pub(super) fn leave_path(&self) {
         self.0.reservation.set(None);
     }
 
     /// Sends a command, retries it on another path or the same one if the array or a path requires
-    /// it, and counts it. `bytes` is the amount that it is about. Ends with the first result that
-    /// is not to be retried. A command that meets the reservation of another host waits for its end
-    /// (`Scsi.ConflictRetries`), except for the commands that locks are made of.
+    /// it, and counts it. `bytes` is the amount that it covers. Returns the first result that is
+    /// not to be retried. A command that meets the reservation of another host waits for its end
+    /// (`Scsi.ConflictRetries`), except for the commands of locks.
     pub(super) async fn execute(
         &self,
         class: Class,
@@ -223,7 +224,7 @@ impl Device {
         self.execute_with(conflict_retries, class, cdb, data, bytes).await
     }
 
-    /// The same, with this many retries if the unit is reserved.
+    /// Does the same with this many retries if the unit is reserved.
     pub(super) async fn execute_with(
         &self,
         conflict_retries: u32,
@@ -255,7 +256,7 @@ impl Device {
                 }
             };
             self.note_end(again, &end.status);
-            // What is not answered may still be done: not once its connection has ended.
+            // An unanswered command may still be executed, but not once its connection has ended.
             if end.status == Status::Timeout && path.is_up() && path.logins() == logins {
                 path.cut();
             }
@@ -278,7 +279,7 @@ impl Device {
         Ok(end)
     }
 
-    /// What the end of a command says of the unit.
+    /// Records what the result of a command says about the unit.
     fn note_end(&self, again: Again, status: &Status) {
         match (again, status) {
             (Again::Unreserved, _) => self.0.counters.borrow_mut().conflicts += 1,
@@ -290,8 +291,8 @@ impl Device {
         }
     }
 
-    /// The path whose turn it is: round robin over those that are up, and that the array prefers.
-    /// [`HostError::Reserved`] if it was to be the one that had a reservation, which is lost:
+    /// Returns the next path: round robin over those that are up and that the array prefers.
+    /// [`HostError::Reserved`] if it would be the one that had a reservation, which is lost:
     /// nothing may be written on the strength of that.
     async fn next_path(&self) -> Result<Rc<Path>, HostError> {
         let host = &self.0.host;
@@ -325,19 +326,19 @@ impl Device {
     }
 }
 
-/// What a host does with a command that did not end well.
+/// What a host does with a command that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Again {
     /// It has ended.
     Never,
-    /// A unit attention: it was not done, and is sent again.
+    /// A unit attention: it was not executed, and is repeated.
     AtOnce,
     /// The array is busy.
     Later,
     /// Another host has the unit reserved.
     Unreserved,
-    /// There is no answer: over another path, or the same one when it is back. It may have been
-    /// done. What hosts send does the same twice, but for COMPARE AND WRITE.
+    /// There is no response: over another path, or the same one when it is back. It may have been
+    /// executed. Hosts' commands have the same effect twice, except COMPARE AND WRITE.
     Elsewhere,
     /// The port does not reach the unit (02h/04h/0Ah to 0Ch): another one does, or will.
     WhenReached,
@@ -360,8 +361,8 @@ impl Again {
     }
 }
 
-/// Whether a unit attention means that the states of ports may be others: after a power on, or by
-/// ASYMMETRIC ACCESS STATE CHANGED and its like.
+/// Returns whether a unit attention means that the states of ports may have changed: after a power
+/// on, or by ASYMMETRIC ACCESS STATE CHANGED and similar ones.
 fn tells_of_ways(asc_ascq: u16) -> bool {
     asc_ascq >> 8 == 0x29 || matches!(asc_ascq, 0x2A06 | 0x2A07)
 }

@@ -1,4 +1,4 @@
-//! Why a host could not do what it was to do.
+//! The error type of hosts.
 
 use libiscsi::Status;
 
@@ -13,43 +13,43 @@ pub enum HostError {
     /// All paths have been down for longer than the host waits.
     #[error("all paths to the target are down")]
     PathsDown,
-    /// Connecting, logging in.
+    /// Connecting or logging in failed.
     #[error(transparent)]
     Session(#[from] libiscsi::Error),
-    /// The array does not do this: the host does it by hand.
+    /// The array does not support this: the host does it itself.
     #[error("{command} is not supported here: {status}")]
     Unsupported {
-        /// Which command.
+        /// The command.
         command: &'static str,
-        /// How it ended.
+        /// Its status.
         status: Status,
     },
-    /// A thin unit has no room (07h, 27h/07h): virtual machines would be stunned.
+    /// A thin unit has no space (07h, 27h/07h): virtual machines would be stunned.
     #[error("the array has no space left")]
     NoSpace,
     /// Another host has reserved the unit.
     #[error("another host has reserved the unit")]
     Reserved,
-    /// Any other end.
+    /// Any other status.
     #[error("{command} ended with {status}")]
     Failed {
-        /// Which command.
+        /// The command.
         command: &'static str,
-        /// How it ended.
+        /// Its status.
         status: Status,
     },
     /// The response does not match the request.
     #[error("the answer to {0} makes no sense")]
     Answer(&'static str),
-    /// What a host asks of a device that it can't ask.
+    /// An impossible request of a host to a device.
     #[error("{0}")]
     Argument(String),
 }
 
 impl HostError {
-    /// Whether a host that meets it continues without this offload: the array refuses it, or a copy
-    /// has failed. ESXi falls back to a software copy if it can't use EXTENDED COPY, for whatever
-    /// reason (002); that fails in turn if the device does.
+    /// Returns whether a host that gets it continues without this offload: the array refuses it, or
+    /// a copy has failed. ESXi falls back to a software copy if it can't use EXTENDED COPY, for
+    /// whatever reason (002); that fails in turn if the device does.
     pub fn is_done_by_hand(&self, primitive: Primitive) -> bool {
         match self {
             Self::Unsupported { .. } => true,
@@ -58,7 +58,7 @@ impl HostError {
         }
     }
 
-    /// The error that a command's end is.
+    /// Returns the error for a command's status.
     pub(super) fn of(command: &'static str, status: Status) -> Self {
         match &status {
             Status::Other(0x18) => Self::Reserved,

@@ -1,6 +1,6 @@
-//! A host as ESXi is one towards an array: an initiator name, sessions over every portal, commands
-//! in turn over those paths that the array prefers (ALUA), over others where these are down,
-//! retries, and the offloads with their way back to doing it by hand.
+//! A host that behaves like ESXi towards an array: an initiator name, sessions over every portal,
+//! commands in turn over the paths that the array prefers (ALUA), over others if these are down,
+//! retries, and the offloads with their fallback.
 
 mod acceleration;
 mod access;
@@ -31,7 +31,7 @@ pub use settings::{EsxVersion, Settings};
 
 use crate::engine::Reactor;
 
-/// How long a target may take to be there.
+/// How long to wait for a target to start.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A host. Cheap to clone: all clones are one host.
@@ -45,19 +45,19 @@ struct Inner {
     settings: RefCell<Settings>,
     paths: Vec<Rc<Path>>,
     devices: RefCell<Vec<Weak<device::Inner>>>,
-    /// What was counted of devices that are not used any more: by name and number.
+    /// Counters of devices that are not used any more: by name and LUN.
     past: RefCell<BTreeMap<(String, u16), Totals>>,
     offloads: RefCell<Offloads>,
 }
 
-/// Where a host connects, and as whom.
+/// Where a host connects, and by what name.
 #[derive(Clone, Debug)]
 pub struct HostPlan {
-    /// What it is called in reports.
+    /// Its name in reports.
     pub name: String,
-    /// Its initiator name, secret, digests and patience; portal and unit are not looked at.
+    /// Its initiator name, secret, digests and patience; portal and unit are ignored.
     pub config: Config,
-    /// Every portal through which it is to reach the target: `address:port`.
+    /// Every portal through which it reaches the target: `address:port`.
     pub portals: Vec<String>,
     /// What an administrator has set.
     pub settings: Settings,
@@ -88,8 +88,7 @@ impl Host {
         })))
     }
 
-    /// The same, again and again until it works, for 10 s at most: a target that starts is waited
-    /// for.
+    /// Does the same with retries, for up to 10 s, because the target may be starting.
     ///
     /// # Errors
     /// That of the last attempt.
@@ -110,30 +109,30 @@ impl Host {
         }
     }
 
-    /// What it is called.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// What its futures wait through.
+    /// Returns the interface for its futures.
     pub fn reactor(&self) -> &Reactor {
         &self.0.reactor
     }
 
-    /// What is set now.
+    /// Returns the current settings.
     pub fn settings(&self) -> Settings {
         *self.0.settings.borrow()
     }
 
-    /// An administrator changes settings: they count from the next command on.
+    /// Changes settings, from the next command on.
     pub fn set(&self, change: impl FnOnce(&mut Settings)) {
         change(&mut self.0.settings.borrow_mut());
     }
 
-    /// Finds out what a unit is, and uses it from now on.
+    /// Identifies a unit, and uses it from now on.
     ///
     /// # Errors
-    /// Those of the commands, and if the unit is none that a host can use.
+    /// Those of the commands, and if a host can't use the unit.
     pub async fn claim(&self, lun: u16) -> Result<Device, HostError> {
         let device = Device::claim(self, lun).await?;
         let mut devices = self.0.devices.borrow_mut();
@@ -142,12 +141,12 @@ impl Host {
         Ok(device)
     }
 
-    /// The devices that are in use.
+    /// Returns the devices in use.
     pub fn devices(&self) -> Vec<Device> {
         self.0.devices.borrow().iter().filter_map(|known| known.upgrade().map(Device)).collect()
     }
 
-    /// The counters of each device since the host started, by the device's name and number: of
+    /// Returns the counters of each device since the host started, by the device's name and LUN: of
     /// devices in use, and of former ones.
     pub fn totals(&self) -> BTreeMap<(String, u16), Totals> {
         let mut all = self.0.past.borrow().clone();
@@ -157,12 +156,13 @@ impl Host {
         all
     }
 
-    /// A device is not used any more.
+    /// Keeps the counters of a device that is not used any more.
     fn keep(&self, name: String, lun: u16, totals: &Totals) {
         self.0.past.borrow_mut().entry((name, lun)).or_default().add(totals);
     }
 
-    /// What the array did of what was to be offloaded, and what this host had to do itself.
+    /// Returns how much of what was to be offloaded the array did, and how much this host had to do
+    /// itself.
     pub fn offloads(&self) -> Offloads {
         *self.0.offloads.borrow()
     }
@@ -171,12 +171,12 @@ impl Host {
         note(&mut self.0.offloads.borrow_mut());
     }
 
-    /// Its paths, one for each portal.
+    /// Returns its paths, one for each portal.
     pub fn paths(&self) -> &[Rc<Path>] {
         &self.0.paths
     }
 
-    /// What all its paths have sent and received, those of lost connections as far as was seen.
+    /// Returns what all its paths have sent and received; for lost connections as far as known.
     pub fn wire_bytes(&self) -> WireBytes {
         let mut sum = WireBytes::default();
         for path in &self.0.paths {
@@ -187,7 +187,7 @@ impl Host {
         sum
     }
 
-    /// Commands that all its paths have carried.
+    /// Returns how many commands all its paths have carried.
     pub fn commands(&self) -> u64 {
         self.0.paths.iter().map(|path| path.commands()).sum()
     }

@@ -2,18 +2,18 @@
 
 use super::acceleration::Primitive;
 
-/// What became of one primitive while it was switched on.
+/// The results of one primitive while it was switched on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offloaded {
     /// Commands that the array has executed, including a COMPARE AND WRITE that miscompared.
     pub done: u64,
-    /// What those were about, in bytes.
+    /// The bytes that those covered.
     pub done_bytes: u64,
     /// Commands that it refused, or that failed so that the host did the work.
     pub refused: u64,
-    /// How often the host did the work itself, or left it where there is no other way (UNMAP).
+    /// How often the host did the work itself, or skipped it if there is no other way (UNMAP).
     pub by_hand: u64,
-    /// What that was about, in bytes.
+    /// The bytes that those covered.
     pub by_hand_bytes: u64,
 }
 
@@ -39,22 +39,22 @@ impl Offloaded {
     }
 }
 
-/// The same of all primitives, of one host or of several.
+/// The same for all primitives, of one host or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offloads([Offloaded; Primitive::ALL.len()]);
 
 impl Offloads {
-    /// Of one primitive.
+    /// Returns those of one primitive.
     pub fn of(&self, primitive: Primitive) -> Offloaded {
         self.0[primitive as usize]
     }
 
-    /// With those of another host.
+    /// Adds those of another host.
     pub fn plus(self, other: &Self) -> Self {
         Self(std::array::from_fn(|index| self.0[index].plus(other.0[index])))
     }
 
-    /// What was added since.
+    /// Returns what was added since.
     pub fn since(self, before: &Self) -> Self {
         Self(std::array::from_fn(|index| self.0[index].since(before.0[index])))
     }

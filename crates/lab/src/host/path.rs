@@ -1,4 +1,4 @@
-//! One path: a session through one portal, and getting it back when it is lost.
+//! One path: a session through one portal, and reconnecting when it is lost.
 
 use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, RandomState};
@@ -10,11 +10,11 @@ use libiscsi::{Cdb, Completion, Config, Data, Status, WireBytes};
 use super::HostError;
 use crate::engine::{Link, Reactor};
 
-/// Before the second attempt to log in again, and then each time twice as long.
+/// The pause before the second attempt to log in again; it then doubles each time.
 const RECONNECT_FIRST: Duration = Duration::from_millis(50);
-/// Between two attempts at the most.
+/// The maximum pause between two attempts.
 const RECONNECT_MAX: Duration = Duration::from_secs(1);
-/// How long a login may take: as long as Linux waits (`node.conn[0].timeo.login_timeout`).
+/// The time limit of a login: that of Linux (`node.conn[0].timeo.login_timeout`).
 const LOGIN: Duration = Duration::from_secs(15);
 
 /// A path of a host's.
@@ -23,7 +23,7 @@ pub struct Path {
     config: Config,
     reactor: Reactor,
     link: RefCell<Option<Rc<Link>>>,
-    /// What sessions that are gone had carried.
+    /// The counters of lost sessions.
     past: Cell<WireBytes>,
     /// The counters of this connection when last read: the kernel reports none for a closed socket.
     seen: Cell<WireBytes>,
@@ -34,8 +34,8 @@ pub struct Path {
 }
 
 impl Path {
-    /// The session keeps its name (ISID) as long as the path is there, as ESXi's does: so who logs
-    /// in again is the same nexus, and ends what is left of the session before.
+    /// Opens a path. Its session keeps its name (ISID) for the life of the path, like ESXi's: so a
+    /// new login is the same nexus, and ends what is left of the previous session.
     pub(super) fn open(reactor: &Reactor, config: Config) -> Result<Rc<Self>, HostError> {
         let isid = RandomState::new().hash_one(&config.portal) as u32;
         let config = Config { isid: Some(config.isid.unwrap_or(isid)), ..config };
@@ -58,27 +58,28 @@ impl Path {
         &self.config.portal
     }
 
-    /// Whether it can be used now.
+    /// Returns whether it can be used now.
     pub fn is_up(&self) -> bool {
         self.link.borrow().as_ref().is_some_and(|link| !link.is_lost())
     }
 
-    /// How often its connection was lost.
+    /// Returns how often its connection was lost.
     pub fn losses(&self) -> u64 {
         self.losses.get()
     }
 
-    /// How often it has logged in: what was known of it before the last one may be wrong.
+    /// Returns how often it has logged in: what was known about it before the last login may be
+    /// wrong.
     pub fn logins(&self) -> u64 {
         self.logins.get()
     }
 
-    /// Commands that it has carried.
+    /// Returns how many commands it has carried.
     pub fn commands(&self) -> u64 {
         self.commands.get()
     }
 
-    /// What it has sent and received; of a connection that was lost, as far as was seen.
+    /// Returns what it has sent and received; for a lost connection as far as known.
     pub fn wire_bytes(&self) -> WireBytes {
         let link = self.link.borrow().as_ref().map(|link| link.wire_bytes()).unwrap_or_default();
         let (past, seen) = (self.past.get(), self.seen.get());
@@ -90,7 +91,8 @@ impl Path {
         WireBytes { sent: past.sent + now.sent, received: past.received + now.received }
     }
 
-    /// Sends a command, and waits for its end. A path that is lost by then is got back meanwhile.
+    /// Sends a command, and waits for its completion. A path that was lost is reconnected
+    /// meanwhile.
     pub(super) async fn execute(self: &Rc<Self>, lun: u16, cdb: Cdb, data: Data) -> Completion {
         self.commands.set(self.commands.get() + 1);
         let link = self.link.borrow().clone();
@@ -107,7 +109,7 @@ impl Path {
         end
     }
 
-    /// Closes the connection, as if a cable were pulled; it is got back like any other.
+    /// Closes the connection, as if a cable were pulled; it is reconnected like any other.
     pub fn cut(self: &Rc<Self>) {
         self.let_go();
         self.get_back();
@@ -116,7 +118,7 @@ impl Path {
     fn let_go(&self) {
         self.past.set(self.wire_bytes());
         self.seen.set(WireBytes::default());
-        // Commands that are under way hold the link, too: they are lost with the connection.
+        // Commands in flight hold the link, too: they are lost with the connection.
         if let Some(link) = self.link.borrow_mut().take() {
             link.close();
         }
@@ -136,7 +138,7 @@ impl Path {
         let config = config.clone();
         let task = self.reactor.spawn(async move {
             let mut pause = RECONNECT_FIRST;
-            // Who has no host any more does not come back.
+            // A path without a host does not reconnect.
             while path.strong_count() > 0 {
                 if let Ok(link) = reactor.log_in(&config, LOGIN).await {
                     let Some(path) = path.upgrade() else { return };

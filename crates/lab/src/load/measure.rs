@@ -1,4 +1,4 @@
-//! What a load measured.
+//! The measurements of a load.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ pub struct Part {
     pub seconds: f64,
     /// Commands that ended in it.
     pub commands: u64,
-    /// Commands a second.
+    /// Commands per second.
     pub iops: f64,
     /// The longest latency of those that ended in it, in microseconds.
     pub max_us: f64,
@@ -50,27 +50,27 @@ pub struct Report {
     pub put_off: u64,
     /// Commands that the target refused because it was full.
     pub refused: u64,
-    /// Commands a second.
+    /// Commands per second.
     pub iops: f64,
-    /// Million bytes a second that the commands covered.
+    /// Million bytes per second that the commands covered.
     pub mb_per_s: f64,
     /// Latency, in microseconds.
     pub latency_us: Latency,
-    /// The longest time in which no command ended, in microseconds. With `--rate` that is also a
-    /// time in which nothing was due.
+    /// The longest time in which no command ended, in microseconds. With `--rate` that includes
+    /// times in which nothing was due.
     pub silence_us: f64,
     /// The interval in parts of `--part` seconds, if there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
     /// CPU seconds of this load generator.
     pub own_cpu_s: f64,
-    /// CPU seconds of the target, where `--target-pid` names it.
+    /// CPU seconds of the target, if `--target-pid` is given.
     pub target_cpu_s: Option<f64>,
-    /// The target's CPU seconds for a million commands.
+    /// The target's CPU seconds per million commands.
     pub target_cpu_s_per_million: Option<f64>,
     /// Bytes sent on the sockets over the whole run.
     pub wire_sent_bytes: u64,
-    /// Bytes received on them.
+    /// Bytes received on the sockets over the whole run.
     pub wire_received_bytes: u64,
 }
 
@@ -81,7 +81,7 @@ struct Ended {
     longest: Duration,
 }
 
-/// Gathers a [`Report`].
+/// Collects a [`Report`].
 pub struct Meter {
     histogram: Histogram<u64>,
     commands: u64,
@@ -99,7 +99,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// An empty one, which divides the interval into parts of that length.
+    /// Creates an empty one, which divides the interval into parts of that length.
     pub fn new(part: Option<Duration>) -> Result<Self, String> {
         // Nanoseconds, from 1 us to 10 min, three digits.
         let histogram = Histogram::new_with_bounds(1_000, 600_000_000_000, 3)
@@ -118,12 +118,12 @@ impl Meter {
         })
     }
 
-    /// The interval begins.
+    /// Begins the interval.
     pub fn begin(&mut self, now: Instant) {
         (self.began, self.silence) = (now, Silence::since(now));
     }
 
-    /// Notes the end of a command, `now`.
+    /// Records the end of a command, `now`.
     pub fn record(&mut self, now: Instant, latency: Duration, bytes: u64) {
         self.histogram.saturating_record(latency.as_nanos() as u64);
         self.commands += 1;
@@ -140,12 +140,12 @@ impl Meter {
         }
     }
 
-    /// Commands noted.
+    /// Returns the number of recorded commands.
     pub fn commands(&self) -> u64 {
         self.commands
     }
 
-    /// The report over an interval, with CPU times taken by the caller.
+    /// Returns the report over an interval, with CPU times taken by the caller.
     pub fn report(&self, elapsed: Duration, own: Duration, target: Option<Duration>) -> Report {
         let seconds = elapsed.as_secs_f64().max(1e-9);
         let at = |quantile| self.histogram.value_at_quantile(quantile) as f64 / 1e3;
@@ -176,7 +176,7 @@ impl Meter {
         }
     }
 
-    /// The parts. Those in which nothing ended are there, too.
+    /// Returns the parts, including those in which nothing ended.
     fn parts(&self, elapsed: Duration) -> Vec<Part> {
         let Some(part) = self.part else { return Vec::new() };
         let count = elapsed.as_nanos().div_ceil(part.as_nanos()) as usize;
@@ -196,8 +196,8 @@ impl Meter {
 mod tests {
     use super::*;
 
-    /// A meter that saw commands end at these milliseconds, in parts of 100 ms, and its report
-    /// after 250 ms.
+    /// Returns the report after 250 ms of a meter for which commands ended at these milliseconds,
+    /// in parts of 100 ms.
     fn reported(ends_ms: &[u64]) -> Report {
         let began = Instant::now();
         let mut meter = Meter::new(Some(Duration::from_millis(100))).unwrap();

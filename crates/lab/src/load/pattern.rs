@@ -1,4 +1,4 @@
-//! Which command comes next.
+//! The choice of the next command.
 
 use libiscsi::{Capacity, Cdb, Data, Naa, unmap_parameters};
 
@@ -7,7 +7,7 @@ use crate::copy::{self, Transfer};
 use crate::fill::Content;
 use crate::random::Random;
 
-/// Chooses addresses and makes commands.
+/// Chooses addresses and creates commands.
 pub struct Pattern {
     access: Access,
     offload: Option<Offload>,
@@ -18,7 +18,7 @@ pub struct Pattern {
     io_slots: u64,
     /// Logical blocks that one command covers.
     length_blocks: u64,
-    /// Where commands walk: first block, and how many steps.
+    /// Where sequential commands are: first block, and number of steps.
     walk: (u64, u64),
     walk_next: u64,
     sequential_next: u64,
@@ -30,7 +30,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Checks that the load fits the unit. `naa` names the unit in copies.
+    /// Checks that the load fits the unit. `naa` identifies the unit in copies.
     pub fn new(args: &LoadArgs, capacity: Capacity, naa: Naa) -> Result<Self, String> {
         let block = u64::from(capacity.block_bytes);
         let span = args.span.unwrap_or(capacity.bytes()).min(capacity.bytes()) / block;
@@ -70,7 +70,7 @@ impl Pattern {
         })
     }
 
-    /// A buffer for reads and writes; for other commands, none is needed.
+    /// Returns a buffer for reads and writes; other commands need none.
     pub fn buffer(&mut self) -> Vec<u8> {
         if self.offload.is_some() {
             return Vec::new();
@@ -79,7 +79,7 @@ impl Pattern {
         self.content.buffer(bytes)
     }
 
-    /// The next command, its data, and how many bytes it covers.
+    /// Returns the next command, its data, and how many bytes it covers.
     pub fn next(&mut self, buffer: Vec<u8>) -> (Cdb, Data, u64) {
         match self.offload {
             Some(offload) => self.next_offload(offload),
@@ -87,14 +87,14 @@ impl Pattern {
         }
     }
 
-    /// The write of slot `slot` of the span, for filling it.
+    /// Returns the write of slot `slot` of the span, for filling it.
     pub fn write_slot(&mut self, slot: u64, mut buffer: Vec<u8>) -> (Cdb, Data) {
         self.content.put(&mut buffer);
         let lba = slot * self.io_blocks;
         (Cdb::write_16(lba, self.io_blocks as u32), Data::Out(buffer))
     }
 
-    /// How many reads or writes cover the span.
+    /// Returns how many reads or writes cover the span.
     pub fn slots(&self) -> u64 {
         self.io_slots
     }
@@ -145,7 +145,7 @@ impl Pattern {
         (cdb, data, bytes)
     }
 
-    /// A copy from a random MiB of the span.
+    /// Returns a copy from a random MiB of the span.
     fn copy_to(&mut self, destination_lba: u64) -> (Cdb, Data) {
         let mib = (1 << 20) / u64::from(self.block_bytes);
         let last = (self.io_slots * self.io_blocks - self.length_blocks) / mib;

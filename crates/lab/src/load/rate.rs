@@ -11,20 +11,20 @@ pub(super) struct Rate<T> {
 }
 
 impl<T> Rate<T> {
-    /// `per_second` commands, the first at once.
+    /// Creates a rate of `per_second` commands, the first at once.
     pub(super) fn new(per_second: u32, now: Instant) -> Self {
         let interval = Duration::from_secs(1) / per_second.max(1);
         Self { interval, next: now, idle: VecDeque::new() }
     }
 
-    /// Something can send a command from now on.
+    /// Adds a sender that can send a command from now on.
     pub(super) fn add(&mut self, sender: T, now: Instant) {
         self.idle.push_back((now, sender));
     }
 
-    /// What is to send a command that is due, and since when that one waits for an answer: since
-    /// now, but where all were busy when it became due, since then. So a target that stands still
-    /// is charged for what it kept from being sent.
+    /// Returns a sender for a command that is due, and the beginning of its latency: now or, if all
+    /// senders were busy when it became due, that time. So a stalled target is charged for commands
+    /// that it prevented from being sent.
     pub(super) fn take_due(&mut self, now: Instant) -> Option<(Instant, T)> {
         if now < self.next {
             return None;
@@ -35,7 +35,7 @@ impl<T> Rate<T> {
         Some((if since <= due { now } else { due }, sender))
     }
 
-    /// How long nothing is due, in whole milliseconds, at most 100.
+    /// Returns for how long nothing is due, in whole milliseconds, at most 100.
     pub(super) fn pause_ms(&self, now: Instant) -> i32 {
         if self.idle.is_empty() {
             return 100;

@@ -11,14 +11,14 @@ use super::{LoadArgs, Offload};
 use crate::process;
 use crate::target;
 
-/// How long a target may take to be there.
+/// How long to wait for a target to start.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of one write while the span is filled.
 const PREFILL_BYTES: u64 = 256 << 10;
 /// Writes in flight while the span is filled.
 const PREFILL_DEPTH: usize = 16;
 
-/// Runs a load, and says what it measured.
+/// Runs a load, and returns what it measured.
 pub fn run(args: &LoadArgs) -> Result<Report, String> {
     let config = args.connect.config(&args.url)?;
     let (mut sessions, capacity) = target::connect_many(&config, args.sessions, PATIENCE)?;
@@ -40,7 +40,7 @@ pub fn run(args: &LoadArgs) -> Result<Report, String> {
     Load::new(args, sessions, pattern)?.run()
 }
 
-/// Writes the span once, in order.
+/// Writes the span once, sequentially.
 fn prefill(session: &mut Session, pattern: &mut Pattern) -> Result<(), String> {
     let slots = pattern.slots();
     let mut buffers: Vec<_> = (0..PREFILL_DEPTH).map(|_| pattern.buffer()).collect();
@@ -82,7 +82,7 @@ struct Load<'a> {
     pattern: Pattern,
     meter: Meter,
     measuring: bool,
-    /// Free slots of sessions, with their buffers, where there is a rate.
+    /// Free slots of sessions, with their buffers, if there is a rate.
     rate: Option<Rate<(usize, usize, Vec<u8>)>>,
 }
 
@@ -178,7 +178,7 @@ impl<'a> Load<'a> {
         if refill { self.go_on(session, slot, completion.buffer) } else { Ok(()) }
     }
 
-    /// A slot is free: it sends its next command, at once or when that is due.
+    /// Handles a free slot: it sends its next command, at once or when that is due.
     fn go_on(&mut self, session: usize, slot: usize, buffer: Vec<u8>) -> Result<(), String> {
         let now = Instant::now();
         match &mut self.rate {
@@ -211,18 +211,18 @@ impl<'a> Load<'a> {
 }
 
 impl LoadArgs {
-    /// How long the last commands are waited for.
+    /// Returns how long to wait for the last commands.
     fn timeout(&self) -> f64 {
         f64::from(self.connect.timeout_s.max(1)) + 1.0
     }
 }
 
-/// Whether a status says that a thin unit has no room (SBC-4, 4.7.3.6).
+/// Returns whether a status says that a thin unit has no space (SBC-4, 4.7.3.6).
 fn is_full(status: &Status) -> bool {
     matches!(status, Status::CheckCondition(sense) if (sense.key, sense.asc_ascq) == (7, 0x2707))
 }
 
-/// Whether a status says no more than "not now".
+/// Returns whether a status only says "not now".
 pub(crate) fn is_put_off(status: &Status) -> bool {
     match status {
         Status::Other(code) => matches!(code, 0x08 | 0x28),

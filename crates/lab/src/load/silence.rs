@@ -1,4 +1,4 @@
-//! How long nothing was answered.
+//! Times without a response.
 
 use std::time::{Duration, Instant};
 
@@ -10,18 +10,18 @@ pub struct Silence {
 }
 
 impl Silence {
-    /// None yet: commands are under way from `now` on.
+    /// Creates one without silence yet: commands are in flight from `now` on.
     pub fn since(now: Instant) -> Self {
         Self { last_end: now, longest: Duration::ZERO }
     }
 
-    /// A command has ended, `now`.
+    /// Records the end of a command, `now`.
     pub fn ended_one(&mut self, now: Instant) {
         self.longest = self.until(now);
         self.last_end = now;
     }
 
-    /// The longest up to `now`, with the one that has not ended.
+    /// Returns the longest silence up to `now`, including the current one.
     pub fn until(&self, now: Instant) -> Duration {
         self.longest.max(now.saturating_duration_since(self.last_end))
     }

@@ -1,9 +1,9 @@
-//! The data mover: copies disks by EXTENDED COPY where it can, by reads and writes where it can't.
+//! The data mover: copies disks by EXTENDED COPY if possible, otherwise by reads and writes.
 //!
 //! A copy is divided into transfers as 002 describes them: up to `MaxHWTransferSize` each, or up to
-//! the array's own values in several segments; thin disks by 1 MB extents in 5.x. A transfer that
-//! the array refuses is done by the host, in mid-operation, and so are the next ones until the
-//! offload is worth another try.
+//! the array's own values in several segments; thin disks by 1 MB extents in 5.x. The host does a
+//! transfer that the array refuses itself, in mid-operation, and so the next ones until the offload
+//! is worth another try.
 
 mod transfer;
 
@@ -19,7 +19,7 @@ use crate::host::{Device, Extent, Host, HostError, Primitive};
 pub use transfer::{CopyLimits, Transfer, transfers};
 
 /// The size of one READ or WRITE of a software copy. The papers do not state ESXi's; a larger one
-/// favours the host.
+/// favors the host.
 const BY_HAND_BYTES: u64 = 1 << 20;
 
 /// Copies disks for a host. Cheap to clone.
@@ -41,24 +41,24 @@ pub struct Moved {
     pub offloaded_bytes: u64,
     /// By reads and writes.
     pub by_hand_bytes: u64,
-    /// Transfers that the array has refused, or has failed to do.
+    /// Transfers that the array has refused, or that failed.
     pub refusals: u64,
 }
 
 impl Mover {
-    /// A mover with the host's limit of copies in flight.
+    /// Creates a mover with the host's limit of copies in flight.
     pub fn new(host: &Host) -> Self {
         let in_flight = host.settings().copies_in_flight.max(1);
         let slots = Semaphore::new(in_flight);
         Self(Rc::new(Inner { host: host.clone(), slots, in_flight, moved: Cell::default() }))
     }
 
-    /// What it has moved.
+    /// Returns what it has moved.
     pub fn moved(&self) -> Moved {
         self.0.moved.get()
     }
 
-    /// Copies all that was written of `source` to `destination`, which was made for it
+    /// Copies everything written of `source` to `destination`, which was created for it
     /// ([`VirtualDisk::create_unzeroed`]) and is at least as large.
     ///
     /// # Errors
@@ -75,8 +75,8 @@ impl Mover {
         Ok(())
     }
 
-    /// Copies what was written of some blocks, for which the destination gets room. They are noted
-    /// as written there when all of them are.
+    /// Copies what was written of some blocks, for which the destination allocates space. They are
+    /// marked as written there when all of them are.
     ///
     /// # Errors
     /// As those of [`Mover::copy`].
@@ -93,7 +93,7 @@ impl Mover {
         let (mut extents, mut copied) = (Vec::new(), Vec::new());
         let mut present = source.file().extents(first_block, count).await?;
         present.retain(|extent| matches!(extent.state, BlockState::Present(_)));
-        // All at one time, and in one piece, however scattered it is in the source.
+        // All at once, and contiguous, however scattered it is in the source.
         let ranges: Vec<_> = present.iter().map(|of| (of.first_block, of.count)).collect();
         let (how, place) = (AllocateAs::ToBeZeroed, Placement::AsItComes);
         destination.file().allocate_all(&ranges, how, place).await?;
@@ -168,7 +168,7 @@ impl Mover {
         });
     }
 
-    /// What the source never had written is zeroed, as the kind of the disk asks.
+    /// Zeroes what was never written in the source, as the kind of the disk requires.
     async fn zero_rest(&self, disk: &VirtualDisk) -> Result<(), DiskError> {
         let extents = disk.file().extents(0, disk.blocks()).await?;
         let rest: Vec<_> = extents

@@ -1,9 +1,9 @@
-//! How a copy is divided into commands.
+//! The division of a copy into commands.
 
 use crate::datastore::BLOCK_BYTES;
 use crate::host::{EsxVersion, Extent, Settings};
 
-/// Logical blocks of 512 bytes that a segment's 16 bits hold, in whole MiB.
+/// The maximum of a segment's 16 bits of logical blocks of 512 bytes, in whole MiB.
 const SEGMENT_BYTES_MAX: u64 = 31 << 20;
 
 /// What one EXTENDED COPY moves.
@@ -14,22 +14,23 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// How much that is.
+    /// Returns its length.
     pub fn bytes(&self) -> u64 {
         self.extents.iter().map(|extent| extent.bytes).sum()
     }
 }
 
-/// What an array takes in one EXTENDED COPY, as it says itself (SPC-4, 6.24); 0: it does not say.
+/// What an array accepts in one EXTENDED COPY, as it reports (SPC-4, 6.24); 0: it does not report
+/// it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CopyLimits {
     /// The longest segment, in bytes.
     pub segment_bytes: u64,
-    /// How many segments.
+    /// The maximum number of segments.
     pub segment_count: u64,
 }
 
-/// How long segments are, and how many bytes and segments a command has.
+/// The length of segments, and the bytes and segments of a command.
 struct Shape {
     segment_bytes: u64,
     bytes: u64,
@@ -58,7 +59,7 @@ fn shape(settings: &Settings, limits: CopyLimits, is_thin: bool) -> Shape {
     }
 }
 
-/// The commands that copy `extents`.
+/// Returns the commands that copy `extents`.
 pub fn transfers(
     settings: &Settings,
     limits: CopyLimits,

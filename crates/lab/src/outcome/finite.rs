@@ -3,9 +3,9 @@
 use super::{Chart, Measure, ScenarioOutcome};
 
 impl ScenarioOutcome {
-    /// The same without numbers that are infinite, or none (something was divided by zero). JSON
-    /// has no such numbers, and a table that shows one is wrong. A note names each that was left
-    /// out; of a measure whose seconds are none nothing is kept.
+    /// Removes numbers that are infinite or undefined (something was divided by zero). JSON has no
+    /// such numbers, and a table that shows one is wrong. A note names each that was removed; a
+    /// measure with undefined seconds is removed completely.
     pub fn finite(mut self) -> Self {
         let mut left_out = Vec::new();
         for row in &mut self.rows {
@@ -30,7 +30,7 @@ impl ScenarioOutcome {
     }
 }
 
-/// Whether its own numbers are some.
+/// Returns whether its own numbers are finite; removes others.
 fn clean(measure: &mut Measure, case: &str, left_out: &mut Vec<String>) -> bool {
     measure.values.retain(|value| {
         let is_finite = value.value.is_finite();

@@ -13,16 +13,16 @@ pub struct InSoftware {
     pub refused: u64,
     /// How often the host did the work itself; for UNMAP, how often it was not done.
     pub by_host: u64,
-    /// What that was about, in bytes.
+    /// The bytes that those covered.
     pub by_host_bytes: u64,
     /// Commands that the array did.
     pub by_array: u64,
-    /// What those were about, in bytes.
+    /// The bytes that those covered.
     pub by_array_bytes: u64,
 }
 
 impl InSoftware {
-    /// Of all offloads, those that were refused or done by the host.
+    /// Returns the offloads that were refused or done by the host.
     pub fn of(offloads: &Offloads) -> Vec<Self> {
         let of = |primitive: &Primitive| {
             let of = offloads.of(*primitive);
@@ -38,7 +38,7 @@ impl InSoftware {
         Primitive::ALL.iter().filter_map(of).collect()
     }
 
-    /// What of the work the host did, by bytes: 0 to 1.
+    /// Returns the host's fraction of the work, by bytes: 0 to 1.
     pub fn share(&self) -> f64 {
         let all = self.by_host_bytes + self.by_array_bytes;
         if all == 0 { 0.0 } else { self.by_host_bytes as f64 / all as f64 }

@@ -1,15 +1,15 @@
-//! The machine that the lab runs on, from the kernel.
+//! The machine of the lab, as the kernel reports it.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// A machine: what a reader needs to know to believe a number.
+/// A machine: what a reader needs to know to judge a number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor's model, or the architecture if the kernel reports no model.
     pub cpu: String,
-    /// Processors that the kernel sees.
+    /// The number of processors that the kernel sees.
     pub cores: u32,
     /// All of its memory.
     pub memory_bytes: u64,
@@ -20,7 +20,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This machine. What can't be found out is "unknown", or 0.
+    /// Returns this machine. What can't be determined is "unknown", or 0.
     pub fn this() -> Self {
         let cpuinfo = read("/proc/cpuinfo");
         Self {
@@ -33,7 +33,7 @@ impl Machine {
     }
 }
 
-/// A file's text; nothing where it can't be read: the report then says "unknown".
+/// Returns a file's text; empty if it can't be read: the report then says "unknown".
 fn read(path: &str) -> String {
     std::fs::read_to_string(Path::new(path)).unwrap_or_default()
 }
@@ -42,7 +42,7 @@ fn known(text: &str) -> String {
     if text.is_empty() { String::from("unknown") } else { text.to_owned() }
 }
 
-/// The first processor's `model name`. ARM's kernels report none.
+/// Returns the first processor's `model name`. ARM's kernels report none.
 fn cpu_model(cpuinfo: &str) -> Option<String> {
     let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
     let (_, name) = line.split_once(':')?;

@@ -1,6 +1,6 @@
-//! What scenarios measure: the data that the reports are made of.
+//! What scenarios measure: the data of the reports.
 //!
-//! A [`Report`] is what one run of the lab found out about one array. It is JSON outside, so that
+//! A [`Report`] is what one run of the lab found out about one array. It is stored as JSON, so that
 //! reports of two arrays, or of two days, can be compared later.
 
 mod finite;
@@ -19,33 +19,33 @@ pub use machine::Machine;
 pub use progress::Progress;
 pub use store::{Assembled, Parameters, Store, StoreError};
 
-/// All that one run found out about one array.
+/// Everything that one run found out about one array.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// What was measured, on what.
+    /// What was measured, and how.
     pub about: About,
-    /// What was found, in the order of [`crate::figures::ALL`].
+    /// The results, in the order of [`crate::figures::ALL`].
     pub scenarios: Vec<ScenarioOutcome>,
 }
 
-/// What was measured, on what. Numbers mean nothing without it.
+/// What was measured, and how. Numbers are meaningless without it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct About {
     /// Vendor, product and revision, from INQUIRY.
     pub array: String,
-    /// What the user calls it: "Holdfast", "tgt".
+    /// The user's name for it: "Holdfast", "tgt".
     pub name: String,
-    /// What a write that was answered is worth after a loss of power, in words.
+    /// What an acknowledged write is worth after a power loss, in words.
     pub durability: String,
-    /// Where the lab ran.
+    /// The machine of the lab.
     pub machine: Machine,
     /// The version of the lab.
     pub lab_version: String,
     /// When the run began: RFC 3339, UTC.
     pub date: String,
-    /// The papers' sizes are divided by it; 1 and up.
+    /// The divisor of the papers' sizes; 1 and up.
     pub scale: u64,
-    /// The papers' numbers of machines are divided by it: 1, but for tests.
+    /// The divisor of the papers' numbers of machines: 1, except in tests.
     #[serde(default = "one")]
     pub count_scale: u64,
     /// How long each load ran, in seconds; 0 in older reports, which do not contain it.
@@ -53,16 +53,16 @@ pub struct About {
     pub load_seconds: f64,
     /// `address:port` of every portal that was used.
     pub portals: Vec<String>,
-    /// How many hosts there were, each its own initiator.
+    /// The number of hosts, each with its own initiator name.
     pub hosts: u32,
 }
 
 impl About {
-    /// This moment, as [`About::date`] has it.
+    /// Returns the current time, in the form of [`About::date`].
     pub fn now() -> String {
         let now = time::OffsetDateTime::now_utc();
         let seconds = now.replace_nanosecond(0).unwrap_or(now);
-        // It fails only for years that RFC 3339 can't say.
+        // It fails only for years that RFC 3339 can't represent.
         seconds.format(&time::format_description::well_known::Rfc3339).unwrap_or_default()
     }
 }
@@ -72,35 +72,35 @@ fn one() -> u64 {
 }
 
 /// A shorter time, in seconds, can't be measured: one delay by the scheduler is as long. A ratio to
-/// such a time means nothing.
+/// such a time is meaningless.
 pub const LEAST_SECONDS: f64 = 0.001;
 
-/// What one scenario found.
+/// The results of one scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioOutcome {
     /// Its id among the figures: "P-13".
     pub id: String,
     /// How it ended.
     pub status: Status,
-    /// How long all of it took, preparation and verification too.
+    /// The duration of all of it, including preparation and verification.
     pub seconds: f64,
     /// Bytes that were read back and compared.
     pub verified_bytes: u64,
-    /// Datastores that were checked (`fsck`) when the scenario had done with them; all were sound
-    /// where it is done.
+    /// Datastores that were checked (`fsck`) at the end of the scenario; if it is done, all were
+    /// sound.
     #[serde(default)]
     pub datastores_checked: u64,
-    /// What hosts did themselves although it was to be offloaded, in all of the scenario: what was
-    /// not measured too.
+    /// What hosts did themselves although it was to be offloaded, in the whole scenario, including
+    /// what was not measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_software: Vec<InSoftware>,
     /// What was measured, case by case.
     pub rows: Vec<Row>,
     /// The charts. If there are none, the seconds of the rows are drawn as bars.
     pub charts: Vec<Chart>,
-    /// Whether the aims were reached.
+    /// Whether the goals were reached.
     pub verdicts: Vec<Verdict>,
-    /// What a reader must know besides.
+    /// What else a reader must know.
     pub notes: Vec<String>,
 }
 
@@ -110,7 +110,7 @@ pub struct ScenarioOutcome {
 pub enum Status {
     /// It ran, and what it wrote is right.
     Done,
-    /// It did not: the array erred, or held wrong data.
+    /// It did not: the array failed, or had wrong data.
     Failed {
         /// What went wrong.
         reason: String,
@@ -133,7 +133,7 @@ pub struct Row {
     pub on: Option<Measure>,
 }
 
-/// What one case cost. The papers have only the seconds.
+/// The cost of one case. The papers have only the seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
     /// From its first command to the last response.
@@ -144,26 +144,26 @@ pub struct Measure {
     pub host_cpu_s: f64,
     /// SCSI commands that were sent.
     pub commands: u64,
-    /// What else was measured: IOPS, MB/s, p99, physical bytes. The most telling one first: the
-    /// summary shows it where the papers' figure is not about seconds.
+    /// What else was measured: IOPS, MB/s, p99, physical bytes. The most significant first: the
+    /// summary shows it if the papers' figure is not about seconds.
     pub values: Vec<Value>,
     /// What the hosts did themselves of it although it was to be offloaded: refused, or failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_software: Vec<InSoftware>,
-    /// Where it was done several times: how often, and how far apart those were. All else is of
-    /// the one that took the middle time.
+    /// The spread, if it was done several times. Everything else is from the run with the median
+    /// time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
 }
 
-/// How far apart the times were of what was done several times.
+/// The spread of the times of several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// How often it was done.
+    /// The number of runs.
     pub runs: u32,
-    /// The least, in seconds.
+    /// The minimum, in seconds.
     pub least_seconds: f64,
-    /// The most.
+    /// The maximum, in seconds.
     pub most_seconds: f64,
 }
 
@@ -174,26 +174,26 @@ pub struct Value {
     pub name: String,
     /// "ms". "B" is shown with a prefix that fits.
     pub unit: String,
-    /// How much.
+    /// The value.
     pub value: f64,
 }
 
-/// Something to be drawn.
+/// A chart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Chart {
-    /// Bars in groups, one group a label.
+    /// Bars in groups, one group per label.
     Bars {
         /// What is shown.
         title: String,
-        /// Of the values.
+        /// The unit of the values.
         unit: String,
         /// The groups.
         labels: Vec<String>,
         /// The bars of each group.
         series: Vec<Series>,
     },
-    /// Lines over something, mostly over time.
+    /// Lines over something, usually over time.
     Lines {
         /// What is shown.
         title: String,
@@ -206,7 +206,7 @@ pub enum Chart {
     },
 }
 
-/// Bars of one kind. "off" and "on" have the same colours everywhere.
+/// Bars of one kind. "off" and "on" have the same colors everywhere.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// "off".
@@ -215,7 +215,7 @@ pub struct Series {
     pub values: Vec<Option<f64>>,
 }
 
-/// A line. "off" and "on" have the same colours everywhere.
+/// A line. "off" and "on" have the same colors everywhere.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// "on".
@@ -224,7 +224,7 @@ pub struct Line {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Whether an aim was reached.
+/// Whether a goal was reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// "wire bytes, on against off".
@@ -233,8 +233,8 @@ pub struct Verdict {
     pub goal: String,
     /// "0.02%".
     pub measured: String,
-    /// Whether it was.
+    /// Whether it was reached.
     pub is_met: bool,
-    /// Where it was not: why, as a profile shows.
+    /// If it was not: why, as a profile shows.
     pub reason: Option<String>,
 }

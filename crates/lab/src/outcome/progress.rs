@@ -5,11 +5,11 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::{ScenarioOutcome, Status};
 use crate::number;
 
-/// How often the bars are drawn anew at most.
+/// The maximum rate at which the bars are redrawn.
 const DRAWS_A_SECOND: u8 = 5;
 
-/// Two bars on standard error: the scenarios of the run, and the phase of the current one. Where
-/// that is no terminal, a line for each scenario that has ended, and nothing else.
+/// Two bars on standard error: the scenarios of the run, and the phase of the current one. If that
+/// is not a terminal, only a line for each scenario that has ended.
 ///
 /// Cheap to clone: all clones show the same.
 #[derive(Clone, Debug)]
@@ -21,12 +21,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// For a run of this many scenarios.
+    /// Creates one for a run of this many scenarios.
     pub fn new(scenarios: u64) -> Self {
         Self::drawn_on(scenarios, ProgressDrawTarget::stderr_with_hz(DRAWS_A_SECOND), false)
     }
 
-    /// Shows nothing: for tests, and where the output is for programs.
+    /// Creates one that shows nothing: for tests, and if the output is for programs.
     pub fn hidden() -> Self {
         Self::drawn_on(0, ProgressDrawTarget::hidden(), true)
     }
@@ -40,13 +40,13 @@ impl Progress {
         Self { bars, scenarios: all, phase, is_silent }
     }
 
-    /// A scenario begins.
+    /// Begins a scenario.
     pub fn begin(&self, id: &str, title: &str) {
         self.scenarios.set_message(format!("{id} {title}"));
         self.phase("", 0);
     }
 
-    /// The scenario enters another phase: "verify". It ends at this many bytes; 0 if unknown.
+    /// Begins another phase of the scenario: "verify". It ends at this many bytes; 0 if unknown.
     pub fn phase(&self, name: &str, total_bytes: u64) {
         self.phase.reset();
         if total_bytes == 0 {
@@ -57,24 +57,24 @@ impl Progress {
         self.phase.set_message(name.to_owned());
     }
 
-    /// So many bytes more.
+    /// Advances by so many bytes.
     pub fn advance(&self, bytes: u64) {
         self.phase.inc(bytes);
     }
 
-    /// A scenario has ended.
+    /// Ends a scenario.
     pub fn end(&self, outcome: &ScenarioOutcome) {
         self.say(&line(outcome));
         self.scenarios.inc(1);
     }
 
-    /// A scenario is not run, because it was before.
+    /// Shows a scenario that is not run, because it was before.
     pub fn resume(&self, outcome: &ScenarioOutcome) {
         self.say(&format!("{} (from an earlier run)", line(outcome)));
         self.scenarios.inc(1);
     }
 
-    /// The run is over: the bars go away.
+    /// Ends the run: removes the bars.
     pub fn finish(&self) {
         self.phase.finish_and_clear();
         self.scenarios.finish_and_clear();
@@ -99,7 +99,7 @@ fn style(template: &str) -> ProgressStyle {
     style.progress_chars("=> ")
 }
 
-/// What is said of a scenario that has ended.
+/// Returns the line about a scenario that has ended.
 fn line(outcome: &ScenarioOutcome) -> String {
     let met = outcome.verdicts.iter().filter(|verdict| verdict.is_met).count();
     let goals = match outcome.verdicts.len() {

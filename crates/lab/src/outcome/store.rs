@@ -1,8 +1,8 @@
-//! Results on disk, one file a scenario, so that a run that was ended goes on where it was.
+//! Results on disk, one file per scenario, so that an interrupted run can be continued.
 //!
-//! A result is worth something only with what it was run with. So each file has the
-//! [`Parameters`] in it, and `run.json` those of the latest run: what was made with others is not
-//! taken for done, and is not put into a report beside what was.
+//! A result is only meaningful with its parameters. So each file contains the [`Parameters`], and
+//! `run.json` those of the latest run: a result with others does not count as done, and is not put
+//! into the same report.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -14,24 +14,24 @@ use serde::{Deserialize, Serialize};
 use super::{About, Report, ScenarioOutcome, Status};
 use crate::figures;
 
-/// What a scenario was run with. Two runs with equal ones are of one kind.
+/// The parameters of a scenario. Two runs with equal ones are comparable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameters {
     /// The iSCSI name of the target.
     pub target: String,
     /// Its portals.
     pub portals: Vec<String>,
-    /// How many hosts.
+    /// The number of hosts.
     pub hosts: u32,
-    /// The papers' sizes are divided by it.
+    /// The divisor of the papers' sizes.
     pub scale: u64,
-    /// The papers' numbers of machines are divided by it: 1, but for tests.
+    /// The divisor of the papers' numbers of machines: 1, except in tests.
     pub count_scale: u64,
     /// How long each load runs, in milliseconds.
     pub load_ms: u64,
-    /// What all chance is drawn from.
+    /// The seed of all randomness.
     pub seed: u64,
-    /// The version of the lab: another one may measure otherwise.
+    /// The version of the lab: another one may measure differently.
     pub lab_version: String,
 }
 
@@ -41,13 +41,13 @@ pub struct Store {
     directory: PathBuf,
 }
 
-/// Why results can't be kept or shown.
+/// Why results can't be stored or shown.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A file can't be read or written.
     #[error("{}: {error}; is the directory there, and may it be written?", path.display())]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Why.
         error: io::Error,
@@ -55,7 +55,7 @@ pub enum StoreError {
     /// No run was begun here.
     #[error("{}: no results of a run; make some with `holdfast-lab run`", .0.display())]
     NoRun(PathBuf),
-    /// An id that would not be a file's name.
+    /// An id that is not valid as a file name.
     #[error("{0:?} is no id of a scenario")]
     BadId(String),
     /// A number that JSON can't represent: an error of the scenario.
@@ -72,14 +72,14 @@ pub struct Assembled {
     pub left_out: Vec<String>,
 }
 
-/// What is in `run.json`.
+/// The content of `run.json`.
 #[derive(Serialize, Deserialize)]
 struct Run {
     about: About,
     parameters: Parameters,
 }
 
-/// What is in a file of a scenario.
+/// The content of a scenario's file.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     parameters: Parameters,
@@ -91,16 +91,16 @@ const PREFIX: &str = "scenario-";
 const SUFFIX: &str = ".json";
 
 impl Store {
-    /// The results in a directory, which is made where there is none.
+    /// Opens the results in a directory, which is created if it does not exist.
     ///
     /// # Errors
-    /// If it can't be made.
+    /// If it can't be created.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         fs::create_dir_all(directory).map_err(|error| at(directory, error))?;
         Ok(Self { directory: directory.to_owned() })
     }
 
-    /// Begins a run, or goes on with it: what is put from now on belongs to it.
+    /// Begins a run, or continues it: what is put from now on belongs to it.
     ///
     /// # Errors
     /// If it can't be written.
@@ -109,18 +109,18 @@ impl Store {
         self.write(RUN, &run)
     }
 
-    /// What a scenario found when it was last run, if it ended well and was run with these
-    /// parameters. A torn or foreign file is as none.
+    /// Returns the last results of a scenario, if it succeeded and was run with these parameters. A
+    /// torn or foreign file counts as missing.
     pub fn done(&self, id: &str, parameters: &Parameters) -> Option<ScenarioOutcome> {
         let kept: Kept = read(&self.directory.join(file_name(id).ok()?))?;
         let is_of_this = kept.outcome.id == id && kept.parameters == *parameters;
         (is_of_this && kept.outcome.status == Status::Done).then_some(kept.outcome)
     }
 
-    /// Keeps what a scenario found: wholly, or not at all. What it found before is gone.
+    /// Stores the results of a scenario, atomically. Replaces previous ones.
     ///
     /// # Errors
-    /// If it can't be written, or holds a number that is none.
+    /// If it can't be written, or contains an undefined number.
     pub fn put(
         &self,
         outcome: &ScenarioOutcome,
@@ -129,15 +129,15 @@ impl Store {
         let name = file_name(&outcome.id)?;
         let kept = Kept { parameters: parameters.clone(), outcome: outcome.clone() };
         let text = serde_json::to_string(&kept);
-        // JSON has no infinity: what is written as `null` would not be read again.
+        // JSON has no infinity: what is written as `null` could not be read again.
         if !text.is_ok_and(|text| serde_json::from_str::<Kept>(&text).is_ok()) {
             return Err(StoreError::NoNumber(outcome.id.clone()));
         }
         self.write(&name, &kept)
     }
 
-    /// The results of the latest run, in the order of the figures. Those of a scenario that is no
-    /// figure stand behind them.
+    /// Returns the results of the latest run, in the order of the figures. Scenarios that are no
+    /// figures come after them.
     ///
     /// # Errors
     /// If no run was begun here, or the directory can't be read.
@@ -162,7 +162,7 @@ impl Store {
         Ok(Assembled { report: Report { about: run.about, scenarios }, left_out })
     }
 
-    /// The files of scenarios, sorted.
+    /// Returns the files of scenarios, sorted.
     fn names(&self) -> Result<Vec<String>, StoreError> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.directory).map_err(|error| at(&self.directory, error))? {
@@ -176,7 +176,7 @@ impl Store {
         Ok(names)
     }
 
-    /// Writes a file beside, and puts it in place when it is on the medium.
+    /// Writes a temporary file, and renames it when it is on the medium.
     fn write<T: Serialize>(&self, name: &str, value: &T) -> Result<(), StoreError> {
         let path = self.directory.join(name);
         let beside = self.directory.join(format!(".{name}.{}", std::process::id()));
@@ -190,7 +190,7 @@ impl Store {
             File::open(&self.directory)?.sync_all()
         })();
         written.map_err(|error| {
-            // What could not be put in place is of no use; that it stays is no worse than that.
+            // A file that could not be renamed is useless, but harmless.
             let _ = fs::remove_file(&beside);
             at(&path, error)
         })
@@ -201,7 +201,7 @@ fn at(path: &Path, error: io::Error) -> StoreError {
     StoreError::Io { path: path.to_owned(), error }
 }
 
-/// The content of a file; `None` if it is missing, torn or of another kind.
+/// Returns the content of a file; `None` if it is missing, torn or of another kind.
 fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }

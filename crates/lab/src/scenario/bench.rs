@@ -1,4 +1,4 @@
-//! What scenarios run on: hosts, units of the array, a scale; and how a part of one is measured.
+//! What scenarios run on: hosts, units of the array, a scale; and measuring a part of one.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -17,7 +17,7 @@ use crate::host::{Device, Host, HostError, HostPlan, Offloads, Settings};
 use crate::outcome::{InSoftware, Measure, Progress};
 use crate::process;
 
-/// What a unit is unmapped by before it is formatted anew.
+/// The size of UNMAPs before a unit is formatted again.
 const UNMAP_BYTES: u64 = 4 << 30;
 
 /// Whether the array does the work, or the host.
@@ -33,7 +33,7 @@ impl Side {
     /// Both, in the order in which scenarios run them.
     pub const BOTH: [Self; 2] = [Self::Off, Self::On];
 
-    /// As charts call it.
+    /// Returns its name in charts.
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -41,7 +41,7 @@ impl Side {
         }
     }
 
-    /// The settings of a host for this side: as given, or without offloads.
+    /// Returns the settings of a host for this side: as given, or without offloads.
     pub fn settings(self, settings: Settings) -> Settings {
         match self {
             Self::Off => settings.without_offloads(),
@@ -50,7 +50,7 @@ impl Side {
     }
 }
 
-/// Where scenarios find the array, and how large they are.
+/// The array of scenarios, and their size.
 #[derive(Clone, Debug)]
 pub struct BenchPlan {
     /// Target, secret, digests and patience.
@@ -59,14 +59,14 @@ pub struct BenchPlan {
     pub portals: Vec<String>,
     /// The initiator name of each host.
     pub initiators: Vec<String>,
-    /// Units that scenarios may overwrite: two at least.
+    /// Units that scenarios may overwrite: at least two.
     pub luns: Vec<u16>,
-    /// The papers' sizes are divided by it.
+    /// The divisor of the papers' sizes.
     pub scale: u64,
-    /// The papers' numbers of machines are divided by it. Other than 1 for tests only: figures are
-    /// those of the full numbers.
+    /// The divisor of the papers' numbers of machines. Other than 1 only for tests: figures are for
+    /// the full numbers.
     pub count_scale: u64,
-    /// Seeds all that is written and all chance.
+    /// The seed of everything that is written and all randomness.
     pub seed: u64,
     /// How long a load runs. The papers' ran for minutes: their arrays have caches to fill.
     pub load_time: Duration,
@@ -77,7 +77,7 @@ pub struct Bench {
     plan: BenchPlan,
     reactor: Reactor,
     hosts: Vec<Host>,
-    /// The array's own command line, where it has one that the lab knows.
+    /// The array's own command line, if it has one that the lab supports.
     array: Option<Array>,
     progress: Progress,
     places: RefCell<Vec<Place>>,
@@ -94,7 +94,7 @@ impl Bench {
     /// Connects all hosts through all portals.
     ///
     /// # Errors
-    /// If one can't be, or there are too few units.
+    /// If one can't be connected, or there are too few units.
     pub fn connect(
         reactor: &Reactor,
         plan: BenchPlan,
@@ -117,54 +117,55 @@ impl Bench {
         Ok(Rc::new(Self { plan, reactor, hosts, array, progress, places, checks }))
     }
 
-    /// Where it is, and how large.
+    /// Returns the plan.
     pub fn plan(&self) -> &BenchPlan {
         &self.plan
     }
 
-    /// What its futures wait through.
+    /// Returns the interface for its futures.
     pub fn reactor(&self) -> &Reactor {
         &self.reactor
     }
 
-    /// Its hosts.
+    /// Returns its hosts.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
 
-    /// The first host, which most scenarios need alone.
+    /// Returns the first host, which most scenarios use alone.
     pub fn host(&self) -> &Host {
         &self.hosts[0]
     }
 
-    /// The array's own command line.
+    /// Returns the array's own command line.
     pub fn array(&self) -> Option<&Array> {
         self.array.as_ref()
     }
 
-    /// For observers.
+    /// Returns the progress, for observers.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// Sets all hosts alike.
+    /// Applies the settings to all hosts.
     pub fn set(&self, settings: Settings) {
         for host in &self.hosts {
             host.set(|now| *now = settings);
         }
     }
 
-    /// A size of the papers' (in bytes), scaled: whole blocks of a datastore, four at least.
+    /// Returns one of the papers' sizes (in bytes), scaled: whole blocks of a datastore, at least
+    /// four.
     pub fn scaled(&self, bytes: u64) -> u64 {
         (bytes / self.plan.scale.max(1)).next_multiple_of(BLOCK_BYTES).max(4 * BLOCK_BYTES)
     }
 
-    /// A number of the papers', of machines.
+    /// Returns one of the papers' numbers of machines, scaled.
     pub fn counted(&self, count: usize) -> usize {
         (count / self.plan.count_scale.max(1) as usize).max(1)
     }
 
-    /// How many of what, in the papers' words, with what it is here where that is less.
+    /// Returns how many of what, in the papers' words, with the scaled number if that is less.
     pub fn cases(&self, count: usize, what: &str) -> String {
         let name = if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") };
         match self.counted(count) {
@@ -173,7 +174,7 @@ impl Bench {
         }
     }
 
-    /// A unit, by its place among those of the plan.
+    /// Returns a unit, by its index among those of the plan.
     ///
     /// # Errors
     /// Those of the host; also if the plan has no such unit.
@@ -186,8 +187,8 @@ impl Bench {
         Ok(host.claim(lun).await?)
     }
 
-    /// A new datastore on a unit: the one that the scenario had there is checked, and whatever was
-    /// there is unmapped.
+    /// Creates a new datastore on a unit: the previous one of the scenario there is checked, and
+    /// the old content is unmapped.
     ///
     /// # Errors
     /// Those of the host and of the datastore, and what the check has found.
@@ -198,7 +199,7 @@ impl Bench {
         while offset < device.bytes() {
             let bytes = UNMAP_BYTES.min(device.bytes() - offset);
             match device.unmap(&[(offset, bytes)]).await {
-                // Then what was there stays, and costs the array what it costs.
+                // Then the old content stays, at the array's cost.
                 Err(HostError::Unsupported { .. }) => break,
                 end => end?,
             }
@@ -208,7 +209,7 @@ impl Bench {
         self.join(host, index).await
     }
 
-    /// Mounts a datastore that is there, on another host.
+    /// Mounts an existing datastore on another host.
     ///
     /// # Errors
     /// Those of the host and of the datastore.
@@ -220,33 +221,33 @@ impl Bench {
         Ok(place)
     }
 
-    /// Those of the mounts that are wanted, which are not among them any more.
+    /// Takes the wanted mounts out of the list.
     pub(super) fn take_places(&self, is_wanted: impl Fn(&Place) -> bool) -> Vec<Place> {
         let (wanted, others) = self.places.take().into_iter().partition(is_wanted);
         *self.places.borrow_mut() = others;
         wanted
     }
 
-    /// A datastore was checked.
+    /// Records that a datastore was checked.
     pub(super) fn note_check(&self) {
         self.checks.set(self.checks.get() + 1);
     }
 
-    /// Datastores that were checked until now.
+    /// Returns how many datastores were checked so far.
     pub fn checks(&self) -> u64 {
         self.checks.get()
     }
 
-    /// Bytes that the array stores, where it can be asked.
+    /// Returns the bytes that the array stores, if it can be queried.
     ///
     /// # Errors
-    /// If it can be asked, and does not answer.
+    /// If it can be queried, and does not respond.
     pub fn physical_bytes(&self) -> Result<Option<u64>, ScenarioError> {
         let space = self.array.as_ref().map(Array::space).transpose();
         Ok(space.map_err(ScenarioError::Array)?.map(|space| space.data_bytes))
     }
 
-    /// Does something, and says what it cost the hosts.
+    /// Does something, and returns what it cost the hosts.
     ///
     /// # Errors
     /// Those of what is done.
@@ -271,12 +272,12 @@ impl Bench {
         Ok((measure, result))
     }
 
-    /// What became of all hosts' offloads until now.
+    /// Returns the results of all hosts' offloads so far.
     pub fn offloads(&self) -> Offloads {
         self.hosts.iter().fold(Offloads::default(), |sum, host| sum.plus(&host.offloads()))
     }
 
-    /// What all hosts have carried until now.
+    /// Returns what all hosts have transferred so far.
     pub fn traffic(&self) -> Traffic {
         let mut sum = Traffic::default();
         for host in &self.hosts {
@@ -288,18 +289,18 @@ impl Bench {
         sum
     }
 
-    /// Looks at the hosts' traffic again and again, for lines over time.
+    /// Samples the hosts' traffic periodically, for lines over time.
     pub fn sample(self: &Rc<Self>, interval: Duration) -> Sampler {
         Sampler::start(self, interval)
     }
 }
 
-/// What went over the wires.
+/// Traffic on the wires.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traffic {
     /// TCP payload, both ways.
     pub wire_bytes: u64,
-    /// Of that, what the hosts have sent.
+    /// Those of them that the hosts have sent.
     pub sent_bytes: u64,
     /// Commands.
     pub commands: u64,

@@ -1,5 +1,5 @@
-//! Reclaim by the default number of blocks against 1% of the free space, and the rules that ESXi
-//! has for it.
+//! Reclaim by the default number of blocks compared with 1% of the free space, and ESXi's rules for
+//! that number.
 
 use std::rc::Rc;
 
@@ -13,11 +13,11 @@ use crate::host::Settings;
 use crate::outcome::Measure;
 use crate::vm::{BLOCKS_DEFAULT, ReclaimPlan};
 
-/// A datastore of which a part is free, a machine that was deleted among it.
+/// A datastore with some free space, including a machine that was deleted.
 #[derive(Clone, Copy)]
 struct Free {
     percent: u64,
-    /// What was deleted, in GB of the papers.
+    /// What was deleted, in the papers' GB.
     gib: u64,
 }
 
@@ -26,16 +26,16 @@ struct Free {
 enum Ask {
     /// The default.
     Default,
-    /// 1% of what is free, rounded down: the most that the rules allow.
+    /// 1% of the free space, rounded down: the most that the rules allow.
     Hundredth,
-    /// More than they allow: the default is taken.
+    /// More than they allow: the default is used.
     TooMuch,
-    /// 1% of what is free, where the datastore is fuller than the rules allow: the same.
+    /// 1% of the free space, if the datastore is fuller than the rules allow: the default is used.
     TooFull,
 }
 
 impl Ask {
-    /// The number of blocks to request, and the number to expect.
+    /// Returns the number of blocks to request, and the number to expect.
     fn blocks(self, free: u64) -> (u64, u64) {
         let hundredth = (free / 100).max(1);
         match self {
@@ -62,8 +62,8 @@ fn jobs(free: &[Free], asks: &[(&str, Ask)]) -> Vec<Job> {
     free.iter().flat_map(of).collect()
 }
 
-/// V-48: 200 blocks an iteration against 1% of the free space, of which there is once as much and
-/// twice; and what is taken for the default.
+/// V-48: 200 blocks per iteration compared with 1% of the free space, for one and for twice the
+/// free space; and when the default is used.
 pub(super) async fn default_and_percent(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     let mut found = Found::default();
     let [once, twice] = [(45, 150), (90, 300)].map(|(percent, gib)| Free { percent, gib });
@@ -121,7 +121,7 @@ async fn one(
     Ok(measure)
 }
 
-/// How many blocks shall be free when the machine is deleted.
+/// Returns how many blocks must be free when the machine is deleted.
 fn free_blocks(place: &Place, free: Free, deleted_bytes: u64) -> Result<u64, ScenarioError> {
     let blocks = place.datastore.capacity_blocks() * free.percent / 100;
     if blocks * BLOCK_BYTES < deleted_bytes {
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_under_the_rules_or_over_them() {
-        // (asked, taken), as 000 has its example: 1,048,576 MB free.
+        // (requested, used), as in the example of 000: 1,048,576 MB free.
         let of = |ask: Ask| ask.blocks(1_048_576);
         assert_eq!(of(Ask::Default), (200, 200));
         assert_eq!(of(Ask::Hundredth), (10_485, 10_485));

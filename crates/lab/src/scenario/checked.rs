@@ -1,4 +1,4 @@
-//! Datastores that a scenario has done with: unmounted, and checked.
+//! Datastores that a scenario has finished with: unmounted, and checked.
 
 use super::ScenarioError;
 use super::bench::Bench;
@@ -6,20 +6,20 @@ use crate::datastore::{FsckReport, fsck};
 use crate::disk::Place;
 
 impl Bench {
-    /// Unmounts what is mounted of a unit, on all hosts, and checks the datastore there.
+    /// Unmounts a unit's datastore on all hosts, and checks it.
     ///
     /// # Errors
-    /// If it can't be unmounted or read, is damaged, or has blocks that nobody has.
+    /// If it can't be unmounted or read, is damaged, or has unreferenced blocks.
     pub(super) async fn retire(&self, index: usize) -> Result<(), ScenarioError> {
         let lun = self.plan().luns.get(index).copied();
         let here = self.take_places(|place| Some(place.device.lun()) == lun);
         self.check(&here).await
     }
 
-    /// The same of all units: a scenario is over, well or not.
+    /// Does the same for all units, at the end of a scenario, successful or not.
     ///
     /// # Errors
-    /// What was found on the first unit where there is something; all are looked at.
+    /// The first finding; all units are checked.
     pub(super) async fn retire_all(&self) -> Result<(), ScenarioError> {
         let mut end = Ok(());
         for index in 0..self.plan().luns.len() {
@@ -41,8 +41,9 @@ impl Bench {
     }
 }
 
-/// Damage, and leaks: no host has died, so there must not be any. Remaining locks are not a
-/// finding: they belong to files that the scenario has not closed, and an unmount ends them.
+/// Returns an error for damage, and for leaks: no host has died, so there must not be any.
+/// Remaining locks are not a finding: they belong to files that the scenario has not closed, and an
+/// unmount ends them.
 fn verdict(found: &FsckReport) -> Result<(), ScenarioError> {
     if found.is_damaged() || found.has_leaks() {
         return Err(ScenarioError::Wrong(format!("a check of its datastore has found: {found}")));

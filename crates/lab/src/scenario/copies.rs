@@ -15,20 +15,20 @@ use crate::vm::DiskPlan;
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
-/// The memory of a machine that runs while it is cloned: its swap file.
+/// The memory of a running machine that is cloned: its swap file.
 const MEMORY_BYTES: u64 = 16 * MIB;
 /// A copy to be timed.
 #[derive(Clone, Copy)]
 struct Copy<'a> {
     case: &'a str,
-    /// Which template it is of, among those that are given.
+    /// Its template, among those that are given.
     of: usize,
     side: Side,
     settings: Settings,
     count: usize,
 }
 
-/// Copies templates, job by job, and again where that is over soon.
+/// Copies templates, job by job, and repeats short ones.
 async fn copy(
     found: &mut Found,
     bench: &Bench,
@@ -42,8 +42,8 @@ async fn copy(
     Ok(())
 }
 
-/// The same in turns: for what is compared with each other. All copies of the first round are
-/// verified, of every fourth one after that one of each; then they are deleted.
+/// The same in turns: for copies that are compared with each other. All copies of the first round
+/// are verified, and one of each in every fourth round after that; then they are deleted.
 async fn take_turns(
     found: &mut Found,
     bench: &Bench,
@@ -82,7 +82,8 @@ async fn take_turns(
     Ok(())
 }
 
-/// A template of one disk. A thin one is filled while another is, so that they fragment each other.
+/// Creates a template with one disk. A thin one is filled at the same time as another, so that they
+/// fragment each other.
 async fn template(
     bench: &Bench,
     place: &Place,
@@ -164,7 +165,8 @@ pub(super) async fn extents(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
         }
         let on: Vec<Copy<'_>> = (0..KINDS.len()).map(|of| job(of, Side::On)).collect();
         take_turns(&mut found, &bench, &templates, &to, &on, ALIKE).await?;
-        // Thin disks are in pieces, and so are their commands: 002 has the clone beside thick only.
+        // Thin disks are fragmented, and so are their commands: 002 shows the clone only next to
+        // thick.
         found.judge_alike(&[&names[0], &names[2]]);
     }
     Ok(found)
@@ -173,14 +175,14 @@ pub(super) async fn extents(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
 /// What V-25 copies, in the order of its templates.
 const KINDS: [&str; 3] = ["thick", "thin", "clone of a thin clone"];
 
-/// The clone of a thin disk was written in order: its own clone is copied like a thick disk.
+/// The clone of a thin disk was written sequentially: its own clone is copied like a thick disk.
 async fn clone_of(bench: &Bench, thin: &Template, to: &Place) -> Result<Template, ScenarioError> {
     bench.set(transfer(16, 1));
     let vm = thin.vm.deploy(&Mover::new(bench.host()), to, "clone", None).await?;
     Ok(Template { vm, seed: thin.seed, blocks: thin.blocks.clone() })
 }
 
-/// V-30: a disk of 40 GB with 25 GB in it, 4 and 16 MB.
+/// V-30: a disk of 40 GB with 25 GB of data, 4 and 16 MB.
 pub(super) async fn transfer_sizes(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     let mut found = Found::default();
     let (template, to) = vmax_template(&bench).await?;
@@ -191,7 +193,7 @@ pub(super) async fn transfer_sizes(bench: Rc<Bench>) -> Result<Found, ScenarioEr
     Ok(found)
 }
 
-/// The machine of 002 on the first unit, and a datastore on the second.
+/// Creates the machine of 002 on the first unit, and a datastore on the second.
 async fn vmax_template(bench: &Bench) -> Result<(Template, Place), ScenarioError> {
     let from = bench.fresh(bench.host(), 0).await?;
     let to = bench.fresh(bench.host(), 1).await?;
@@ -219,7 +221,7 @@ pub(super) async fn ibm(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
         let from = bench.fresh(bench.host(), 0).await?;
         let bytes = bench.scaled(gib * GIB);
         let plan = disk(bytes, Provisioning::EagerZeroedThick);
-        // The paper's disks are of zeros, as they were made; half of ours is data.
+        // The paper's disks contain zeros, as they were created; half of ours is data.
         let template = template(&bench, &from, "template", plan, bytes / 2).await?;
         let case = format!("{} of {gib} GB", bench.cases(count, "VM"));
         for side in Side::BOTH {
@@ -268,7 +270,7 @@ pub(super) async fn hot(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     Ok(found)
 }
 
-/// Heavy reads of what the template's disk holds, from its beginning.
+/// Starts heavy reads of the template's data, from its beginning.
 fn start_reads(bench: &Bench, template: &Template) -> Load {
     let plan = LoadPlan {
         read_percent: 100,

@@ -1,4 +1,4 @@
-//! Machines deployed from a template: how long that takes, and what of it goes over the wire.
+//! Machines deployed from a template: the duration, and the traffic on the wire.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -18,17 +18,18 @@ use crate::mover::Mover;
 use crate::outcome::{Chart, Line, Measure, Series, Value};
 use crate::vm::Vm;
 
-/// The machine of 000: a zeroedthick disk of 100 GB that holds 50 GB.
+/// The machine of 000: a zeroedthick disk of 100 GB with 50 GB of data.
 const DISK_BYTES: u64 = 100 << 30;
 const DATA_BYTES: u64 = 50 << 30;
-/// What 000 recommends.
+/// The recommendation of 000.
 const TRANSFER_BYTES: u64 = 16 << 20;
-/// Machines that are copied at a time, as vCenter and ESXi limited it in 001; the others wait.
+/// The number of machines that are copied at a time, the limit of vCenter and ESXi in 001; the
+/// others wait.
 const MACHINES_IN_FLIGHT: usize = 16;
-/// Between two points of a line.
+/// The interval between two points of a line.
 const SAMPLE: Duration = Duration::from_millis(50);
 
-/// The hosts' settings as 000 recommends them.
+/// Returns the hosts' settings as 000 recommends them.
 fn recommended() -> Settings {
     Settings { transfer_bytes: TRANSFER_BYTES, ..Settings::default() }
 }
@@ -67,7 +68,7 @@ async fn deploy(
     Ok((measure, vms))
 }
 
-/// The time of one machine among the others, where there are some.
+/// Returns the times of single machines, if there are several.
 fn own_times(vms: &Deployed) -> Vec<Value> {
     let mut times: Vec<f64> = vms.iter().map(|(_, seconds)| *seconds).collect();
     times.sort_by(f64::total_cmp);
@@ -79,7 +80,7 @@ fn own_times(vms: &Deployed) -> Vec<Value> {
     }
 }
 
-/// Compares all copies, or one where it has been done before, and deletes them.
+/// Compares all copies, or one if that was done before, and deletes them.
 async fn verify_and_delete(
     found: &mut Found,
     bench: &Bench,
@@ -98,7 +99,7 @@ async fn verify_and_delete(
     Ok(())
 }
 
-/// What the array stores more than it did; it may be less.
+/// Returns the growth of what the array stores; it may be negative.
 fn growth(before: Option<u64>, after: Option<u64>) -> Option<f64> {
     Some(after? as f64 - before? as f64)
 }
@@ -175,13 +176,13 @@ struct Job {
     side: Side,
 }
 
-/// What a job has cost, and what the array stored more after it was first done.
+/// The cost of a job, and the growth of what the array stores when it was first done.
 struct Tried {
     measure: Measure,
     growth: Option<f64>,
 }
 
-/// Deploys to a new datastore, and again where that is over soon.
+/// Deploys to a new datastore, and repeats short deployments.
 async fn again(
     found: &mut Found,
     bench: &Rc<Bench>,
@@ -210,7 +211,8 @@ async fn again(
     Ok(Tried { measure, growth: more })
 }
 
-/// B-scale: 1, 32, 64 and 128 machines at once, 16 copies in flight; what the array stores more.
+/// B-scale: 1, 32, 64 and 128 machines at once, 16 copies in flight; the growth of what the array
+/// stores.
 pub(super) async fn scale(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     let mut found = Found::default();
     let from = bench.fresh(bench.host(), 0).await?;

@@ -1,4 +1,4 @@
-//! Writes to blocks that were never written: what zeroing them first costs.
+//! Writes to blocks that were never written: the cost of zeroing them first.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::host::Settings;
 use crate::outcome::{Chart, Measure, Series};
 use crate::vm::{DiskPlan, Vm};
 
-/// A disk that no load here gets through in that time.
+/// A disk too large for any load here to write completely in that time.
 const DISK_BYTES: u64 = 16 << 30;
 
 /// Runs a load on a new disk, and reads back what it has written.
@@ -36,8 +36,8 @@ async fn load(
     };
     let (mut measure, meter) = bench.measure(run).await?;
     load.stop().await?;
-    // In order it would begin again, and write where it has written; elsewhere it hits such a place
-    // now and then in any case.
+    // A sequential load would wrap around, and overwrite; others hit written locations sometimes in
+    // any case.
     if plan.sequential_percent == 100 && meter.total().bytes > disk_bytes {
         let note = "The load came to the end of its disk: some of its writes were no first ones.";
         found.notes.push(note.to_owned());
@@ -54,7 +54,7 @@ async fn load(
     Ok(measure)
 }
 
-/// P-18: 32 KB in order, to new blocks, on each kind of disk.
+/// P-18: 32 KB sequential writes to new blocks, on each kind of disk.
 pub(super) async fn kinds(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     let mut found = Found::default();
     let plan = LoadPlan {
@@ -84,7 +84,7 @@ pub(super) async fn kinds(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     Ok(found)
 }
 
-/// Bars of a value, for each kind of disk.
+/// Returns bars of a value, for each kind of disk.
 fn bars(found: &Found, name: &str) -> Option<Chart> {
     let of = |measure: Option<&Measure>| {
         measure?.values.iter().find(|value| value.name == name).cloned()
@@ -106,7 +106,7 @@ fn bars(found: &Found, name: &str) -> Option<Chart> {
     })
 }
 
-/// What zeroing costs against a disk that was zeroed before, as the paper puts it.
+/// Adds the cost of zeroing compared with a disk that was zeroed before, in the paper's form.
 fn note_costs(found: &mut Found) {
     let of = |case: &str, side: Side, name: &str| {
         let values = &found.measured(case, side)?.values;
@@ -132,7 +132,7 @@ fn note_costs(found: &mut Found) {
     found.notes.extend(notes);
 }
 
-/// V-38: 8 KB, 40% in order, 35% writes, on a new zeroedthick disk of 10 GB.
+/// V-38: 8 KB, 40% sequential, 35% writes, on a new zeroedthick disk of 10 GB.
 pub(super) async fn mixed(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     let mut found = Found::default();
     let plan = LoadPlan {

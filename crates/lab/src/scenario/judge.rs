@@ -1,35 +1,35 @@
-//! Aims, judged by meaningful numbers: never by a division by almost nothing.
+//! Goals, judged by meaningful numbers: never by a division by almost nothing.
 
 use super::{Found, Side};
 use crate::outcome::{LEAST_SECONDS, Measure, Verdict};
 
-/// How many times `to` is `of`; `None` if that is meaningless.
+/// Returns `of` divided by `to`; `None` if that is meaningless.
 pub fn ratio(of: f64, to: f64) -> Option<f64> {
     let ratio = of / to;
     (to > 0.0 && ratio.is_finite()).then_some(ratio)
 }
 
-/// The same for times in seconds; `None` if one of them is too short to measure.
+/// Does the same for times in seconds; `None` if one of them is too short to measure.
 pub fn ratio_of_times(of: f64, to: f64) -> Option<f64> {
     if of < LEAST_SECONDS || to < LEAST_SECONDS { None } else { ratio(of, to) }
 }
 
 impl Found {
-    /// Notes whether an aim was reached.
+    /// Records whether a goal was reached.
     pub fn judge(&mut self, what: &str, goal: &str, measured: String, is_met: bool) {
         let (what, goal) = (what.to_owned(), goal.to_owned());
         self.verdicts.push(Verdict { what, goal, measured, is_met, reason: None });
     }
 
-    /// Says why the last aim that was judged was missed, if it was.
+    /// Adds the reason why the last goal was missed, if it was.
     pub fn because(&mut self, reason: &str) {
         if let Some(verdict) = self.verdicts.last_mut().filter(|verdict| !verdict.is_met) {
             verdict.reason = Some(reason.to_owned());
         }
     }
 
-    /// Whether "on" is this many times faster than "off". An "on" too short to measure counts as
-    /// the shortest measurable time; if that is not enough, nothing is judged.
+    /// Judges whether "on" is this many times faster than "off". An "on" too short to measure
+    /// counts as the shortest measurable time; if that is not enough, nothing is judged.
     pub fn judge_faster(&mut self, what: &str, goal: &str, least: f64, off_s: f64, on_s: f64) {
         if let Some(times) = ratio_of_times(off_s, on_s) {
             return self.judge(what, goal, format!("{times:.1}x"), times >= least);
@@ -42,7 +42,7 @@ impl Found {
         }
     }
 
-    /// Whether one time is at most this many times another.
+    /// Judges whether one time is at most this many times another.
     pub fn judge_at_most(&mut self, what: &str, goal: &str, most: f64, of_s: f64, to_s: f64) {
         match ratio_of_times(of_s, to_s) {
             Some(times) => self.judge(what, goal, format!("{times:.2}x"), times <= most),
@@ -50,7 +50,7 @@ impl Found {
         }
     }
 
-    /// Whether these cases take as long as each other with it on, within a tenth.
+    /// Judges whether these cases take the same time with it on, within a tenth.
     pub fn judge_alike(&mut self, alike: &[&str]) {
         let cases = self.rows.iter().filter(|row| alike.contains(&row.case.as_str()));
         let times: Vec<f64> =
@@ -74,7 +74,7 @@ impl Found {
         }
     }
 
-    /// If the times of one of these cases vary so much that a tenth can't be resolved, why.
+    /// Returns why, if the times of one of these cases vary so much that a tenth can't be resolved.
     fn restless(&self, alike: &[&str]) -> Option<String> {
         let cases = self.rows.iter().filter(|row| alike.contains(&row.case.as_str()));
         let spreads = cases.filter_map(|row| {
@@ -98,8 +98,8 @@ impl Found {
         self.notes.push(format!("Not judged: {what} ({goal}): too fast to tell at this scale."));
     }
 
-    /// Says with each aim that hosts did what was to be offloaded, if they did: it was missed for
-    /// that, or met by hosts.
+    /// Adds to each goal that hosts did what was to be offloaded, if they did: it was missed
+    /// because of that, or met by hosts.
     pub fn explain_software(&mut self) {
         let on = self.rows.iter().filter_map(|row| row.on.as_ref());
         let mut all: Vec<&str> =
@@ -118,13 +118,13 @@ impl Found {
         }
     }
 
-    /// What a side of a case has cost.
+    /// Returns the cost of a side of a case.
     pub fn measured(&self, case: &str, side: Side) -> Option<&Measure> {
         let row = self.rows.iter().find(|row| row.case == case)?;
         if side == Side::Off { row.off.as_ref() } else { row.on.as_ref() }
     }
 
-    /// How long a side of a case took.
+    /// Returns how long a side of a case took.
     pub fn seconds(&self, case: &str, side: Side) -> Option<f64> {
         self.measured(case, side).map(|measure| measure.seconds)
     }

@@ -1,4 +1,4 @@
-//! Locks: what a load on a datastore feels when other hosts change its files.
+//! Locks: the effect on a load on a datastore when other hosts change its files.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,26 +17,25 @@ use crate::vm::{DiskPlan, Vm};
 const MIB: u64 = 1 << 20;
 /// The machines of a boot storm (000).
 const MACHINES: usize = 150;
-/// The disks of the machine that works (000).
+/// The number of disks of the working machine (000).
 const DISKS: usize = 5;
-/// A disk of it: small, as what counts is its load.
+/// The size of its disks: small, because what counts is the load.
 const DISK_BYTES: u64 = 64 * MIB;
 /// A machine's memory: its swap file.
 const MEMORY_BYTES: u64 = 4 * MIB;
-/// The part of what it could do alone that the load does. The processors of hosts and array are the
-/// same here: a load that takes all of them misses what the others' commands take, whoever grants
-/// locks.
+/// The fraction of its maximum rate at which the load runs. Hosts and array share the processors
+/// here: a load that uses all of them loses what the others' commands use, with any kind of locks.
 const LOAD_PART: f64 = 0.6;
-/// Machines powered on at once begin within this many times the duration of a load, as an
-/// administrator's client and the hosts' agents pass the requests on.
+/// Machines powered on at once begin within this many times the duration of a load, because an
+/// administrator's client and the hosts' agents forward the requests.
 const STORM_LOADS: f64 = 1.5;
-/// The machines that are snapshotted: 004 has "a set".
+/// The number of machines that are snapshotted: 004 has "a set".
 const SNAPPED: usize = 4;
-/// What a snapshot stays for.
+/// How long a snapshot exists.
 const SNAPSHOT_TIME: Duration = Duration::from_millis(100);
 
-/// The machine that works, on the first host; its load has run for a while, as fast as it goes, and
-/// leaves room from there on. Returns how many requests a second it has made before as well.
+/// Creates the working machine, on the first host; its load has run for a while at the maximum
+/// rate, and is limited from there on. Also returns its requests per second before that.
 async fn worker(bench: &Bench, place: &Place) -> Result<(Vm, Load, f64), ScenarioError> {
     let disk = DiskPlan { bytes: DISK_BYTES, provisioning: Provisioning::EagerZeroedThick };
     let vm = Vm::create(place, "worker", &[disk; DISKS]).await?;
@@ -48,16 +47,16 @@ async fn worker(bench: &Bench, place: &Place) -> Result<(Vm, Load, f64), Scenari
     Ok((vm, load, most))
 }
 
-/// The rate of the load without disturbance.
+/// Measures the load without disturbance.
 async fn undisturbed(bench: &Bench, load: &Load) -> Meter {
     load.restart_meter();
     bench.reactor().sleep(bench.plan().load_time).await;
     load.meter()
 }
 
-/// What a load did while it was undisturbed, and while it was not.
+/// What a load did with and without disturbance.
 struct Felt {
-    /// Requests a second as fast as it goes.
+    /// Its maximum requests per second.
     most: f64,
     before: Meter,
     during: Meter,
@@ -66,7 +65,8 @@ struct Felt {
 }
 
 impl Felt {
-    /// Compared with the better one of before and after: a load gets faster while it warms up.
+    /// Returns the remaining fraction, compared with the better one of before and after: a load
+    /// gets faster while it warms up.
     fn kept(&self) -> Option<f64> {
         let undisturbed = self.before.per_second().max(self.after.per_second());
         ratio(self.during.per_second(), undisturbed)
@@ -77,8 +77,8 @@ impl Felt {
         ratio(self.during.quantile_ms(0.99), undisturbed)
     }
 
-    /// Why the load did less, if it is that the hosts' commands together were as many as before:
-    /// then it is not locks that it waited for.
+    /// Returns why the load did less, if the hosts' commands together were as many as before: then
+    /// it did not wait for locks.
     fn why_less(&self) -> Option<String> {
         let (alone, seconds) = (self.most, self.measure.seconds);
         let together = ratio(self.measure.commands as f64, seconds)?;
@@ -122,7 +122,7 @@ fn judge(found: &mut Found, felt: &Felt) {
     }
 }
 
-/// P-6: 150 machines powered on at once, on the datastore of a machine that works.
+/// P-6: 150 machines powered on at once, on the datastore of a working machine.
 pub(super) async fn boot_storm(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     let mut found = Found::default();
     note_one_host(&mut found, &bench);
@@ -160,7 +160,8 @@ pub(super) async fn boot_storm(bench: Rc<Bench>) -> Result<Found, ScenarioError>
     Ok(found)
 }
 
-/// The machines, some on each host but the first, or all on it where it is the only one.
+/// Creates the machines, distributed over all hosts but the first, or all on it if it is the only
+/// one.
 async fn machines(bench: &Bench, place: &Place) -> Result<Vec<Vm>, ScenarioError> {
     let mut places = Vec::new();
     for host in bench.hosts().iter().skip(1) {
@@ -178,7 +179,7 @@ async fn machines(bench: &Bench, place: &Place) -> Result<Vec<Vm>, ScenarioError
     Ok(made)
 }
 
-/// A host is never in the way of its own reservations.
+/// Notes that a host is never disturbed by its own reservations.
 fn note_one_host(found: &mut Found, bench: &Bench) {
     if bench.hosts().len() < 2 {
         let note = "There was one host only: reservations are in nobody's way, so this tells \
@@ -200,7 +201,7 @@ async fn power_on(bench: &Bench, machines: &[Vm]) -> Result<(), DiskError> {
     all(starts).await.map(drop)
 }
 
-/// I-lock: snapshots of another host's machines, made and removed again and again.
+/// I-lock: snapshots of another host's machines, created and removed repeatedly.
 pub(super) async fn snapshots(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     let mut found = Found::default();
     note_one_host(&mut found, &bench);
@@ -236,7 +237,7 @@ pub(super) async fn snapshots(bench: Rc<Bench>) -> Result<Found, ScenarioError> 
     Ok(found)
 }
 
-/// One machine after the other, round and round.
+/// One machine after the other, cyclically.
 async fn snap(bench: &Bench, vms: &[Vm]) -> Result<u64, DiskError> {
     let end = std::time::Instant::now() + bench.plan().load_time;
     let mut count = 0;

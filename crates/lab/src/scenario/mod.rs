@@ -1,4 +1,4 @@
-//! Scenarios: what the papers measured, done again on any array, and verified.
+//! Scenarios: what the papers measured, repeated on any array, and verified.
 
 mod bench;
 mod block_counts;
@@ -31,7 +31,7 @@ use crate::outcome::{
     Chart, InSoftware, Line, Measure, Row, ScenarioOutcome, Status, Value, Verdict,
 };
 
-/// Why a scenario could not be run to its end.
+/// Why a scenario could not be completed.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// The scenario's target does not exist.
@@ -49,7 +49,7 @@ pub enum ScenarioError {
     /// The array's own command line.
     #[error("{0}")]
     Array(String),
-    /// The array holds what was not written, or the datastore is damaged.
+    /// The array contains what was not written, or the datastore is damaged.
     #[error("{0}")]
     Wrong(String),
 }
@@ -96,25 +96,25 @@ pub const ALL: &[Scenario] = &[
     Scenario { id: "I-lock", run: |bench| Box::pin(locks::snapshots(bench)) },
 ];
 
-/// What a scenario has found, besides what every outcome has.
+/// The results of a scenario, apart from what every outcome has.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// What was measured.
     pub rows: Vec<Row>,
-    /// What is to be drawn.
+    /// The charts.
     pub charts: Vec<Chart>,
-    /// Whether the aims were reached.
+    /// Whether the goals were reached.
     pub verdicts: Vec<Verdict>,
-    /// What a reader must know besides.
+    /// What else a reader must know.
     pub notes: Vec<String>,
     /// Bytes that were read back and compared.
     pub verified_bytes: u64,
-    /// It was not run, because of this.
+    /// Why it was not run, if it was not.
     pub skipped: Option<String>,
 }
 
 impl Found {
-    /// The row of a case, created if necessary.
+    /// Returns the row of a case, created if necessary.
     pub fn row(&mut self, case: &str) -> &mut Row {
         let at = self.rows.iter().position(|row| row.case == case).unwrap_or(self.rows.len());
         if at == self.rows.len() {
@@ -123,7 +123,7 @@ impl Found {
         &mut self.rows[at]
     }
 
-    /// Notes what one side of a case has cost.
+    /// Records the cost of one side of a case.
     pub fn put(&mut self, case: &str, side: Side, measure: Measure) {
         let row = self.row(case);
         match side {
@@ -133,18 +133,18 @@ impl Found {
     }
 }
 
-/// A named quantity.
+/// Returns a named quantity.
 pub fn value(name: &str, unit: &str, value: f64) -> Value {
     Value { name: name.to_owned(), unit: unit.to_owned(), value }
 }
 
-/// Lines over time.
+/// Returns lines over time.
 fn lines(title: &str, y_unit: &str, lines: Vec<Line>) -> Chart {
     let (title, y_unit) = (title.to_owned(), y_unit.to_owned());
     Chart::Lines { title, x_unit: String::from("s"), y_unit, lines }
 }
 
-/// Runs a scenario, checks each datastore that it has used, and says how it ended.
+/// Runs a scenario, checks each datastore that it has used, and returns how it ended.
 pub async fn run(bench: Rc<Bench>, scenario: &Scenario) -> ScenarioOutcome {
     let started = std::time::Instant::now();
     let (checks, offloads) = (bench.checks(), bench.offloads());
@@ -167,14 +167,14 @@ pub async fn run(bench: Rc<Bench>, scenario: &Scenario) -> ScenarioOutcome {
     outcome.finite()
 }
 
-/// How a scenario ended, by its own end and by what the check of its datastores has found.
+/// Returns how a scenario ended, by its own result and by the check of its datastores.
 fn ended(end: Result<Found, ScenarioError>, checked: Result<(), ScenarioError>) -> (Status, Found) {
     match (end, checked) {
         (Ok(mut found), Ok(())) => match found.skipped.take() {
             Some(reason) => (Status::Skipped { reason }, found),
             None => (Status::Done, found),
         },
-        // What was measured is shown all the same.
+        // What was measured is shown nevertheless.
         (Ok(found), Err(error)) => (Status::Failed { reason: error.to_string() }, found),
         (Err(error), Ok(())) => (Status::Failed { reason: error.to_string() }, Found::default()),
         (Err(first), Err(second)) => {

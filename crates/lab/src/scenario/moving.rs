@@ -1,4 +1,4 @@
-//! Storage vMotion: a machine's disks moved to another datastore, off, idle or at work.
+//! Storage vMotion: a machine's disks moved to another datastore, powered off, idle or under load.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const MEMORY_BYTES: u64 = 16 * MIB;
 /// Each has a machine of its own, which takes longer to fill than to move.
 const MOVES: Limits = Limits { least: 1, most: 3, budget: Duration::from_secs(12) };
 
-/// What a machine does while it is moved.
+/// The state of a machine while it is moved.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Off,
@@ -99,7 +99,7 @@ async fn once(
     Ok(measure)
 }
 
-/// What the guest has written, and all else as it was filled.
+/// Verifies what the guest has written, and the initial content of everything else.
 async fn verify(made: &Template, load: Option<&Load>) -> Result<u64, ScenarioError> {
     let Some(load) = load else { return made.verify(&made.vm).await };
     let written_bytes = load.verify().await?;

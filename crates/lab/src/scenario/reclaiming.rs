@@ -1,4 +1,4 @@
-//! Reclaim: free space of a datastore given back to the array.
+//! Reclaim: returning free space of a datastore to the array.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use crate::vm::{ReclaimPlan, Reclaimed, Vm, reclaim};
 
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
-/// What an iteration takes in P-19, in blocks of 1 MB.
+/// The sizes of an iteration in P-19, in blocks of 1 MB.
 const BLOCK_COUNTS: [u64; 7] = [200, 1_000, 5_000, 10_000, 20_000, 40_000, 60_000];
 /// What is deleted in V-51 to V-55.
 const DELETED_GIB: [u64; 3] = [75, 150, 300];
-/// Reclaims are over in milliseconds, and what they are done on takes long to make.
+/// Reclaims take milliseconds, but their preparation takes long.
 pub(super) const RECLAIMS: Limits = Limits { least: 3, most: 3, budget: Duration::from_secs(180) };
-/// Some data beside the space that is reclaimed, which must not be touched.
+/// Data next to the space that is reclaimed, which must not be changed.
 const DATA_BYTES: u64 = 8 << 30;
 
-/// A datastore of which only so much is free: a file has the rest.
+/// Leaves only so much of a datastore free: a file takes the rest.
 pub(super) async fn leave_free(
     place: &Place,
     free_bytes: u64,
@@ -40,7 +40,7 @@ pub(super) async fn leave_free(
     Ok(Some(file))
 }
 
-/// Reclaims, and says what that cost; the array's space before and after too.
+/// Reclaims, and returns the cost, and the array's space before and after.
 pub(super) async fn timed(
     bench: &Bench,
     place: &Place,
@@ -58,12 +58,12 @@ pub(super) async fn timed(
     Ok((measure, done))
 }
 
-/// P-19: 1, 4 and 8 TB free, with 200 to 60,000 blocks an iteration.
+/// P-19: 1, 4 and 8 TB free, with 200 to 60,000 blocks per iteration.
 pub(super) async fn block_counts(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     let mut found = Found::default();
     let mut drawn = Vec::new();
     for tib in [1, 4, 8] {
-        // Later ones take no more than 1% of what is free.
+        // Later versions allow at most 1% of the free space.
         bench.set(Settings { version: EsxVersion::V5, ..Settings::default() });
         let mut points = Vec::new();
         for blocks in BLOCK_COUNTS {
@@ -97,22 +97,22 @@ pub(super) async fn block_counts(bench: Rc<Bench>) -> Result<Found, ScenarioErro
     Ok(found)
 }
 
-/// A machine whose data a reclaim must not touch.
+/// Creates a machine whose data a reclaim must not change.
 pub(super) async fn keep_some(bench: &Bench, place: &Place) -> Result<Template, ScenarioError> {
     let bytes = bench.scaled(DATA_BYTES);
     let plan = disk(bytes, Provisioning::ZeroedThick);
     Template::make(place, "kept", plan, bytes, bench.plan().seed).await
 }
 
-/// What a reclaim of V-51 to V-55 is done beside.
+/// What happens in parallel with a reclaim of V-51 to V-55.
 #[derive(Clone, Copy, Debug, Default)]
 struct Beside {
     is_snapshotted: bool,
     is_loaded: bool,
 }
 
-/// A full datastore, on which a machine of this many GB is deleted and reclaimed as in 5.0 and 5.1:
-/// 99% of the free space in one balloon.
+/// Deletes a machine of this many GB on a full datastore, and reclaims as in 5.0 and 5.1: 99% of
+/// the free space in one balloon.
 async fn delete_and_reclaim(
     found: &mut Found,
     bench: &Rc<Bench>,
@@ -151,7 +151,7 @@ async fn delete_and_reclaim(
     Ok(measure)
 }
 
-/// A machine to be deleted, with this many of the papers' GB, all of them data.
+/// Creates a machine to be deleted, with this many of the papers' GB, all of them data.
 pub(super) async fn full_machine(
     bench: &Bench,
     place: &Place,
@@ -163,13 +163,13 @@ pub(super) async fn full_machine(
     Template::make(place, "gone", eager, bytes, bench.plan().seed + gib).await
 }
 
-/// A load that keeps about half of the ports busy: one request at a time.
+/// Starts a load that keeps about half of the ports busy: one request at a time.
 fn half_load(bench: &Bench, disks: &[GuestDisk]) -> Load {
     let plan = LoadPlan { depth: 1, seed: bench.plan().seed, ..LoadPlan::default() };
     Load::start(bench.reactor(), disks, plan, None)
 }
 
-/// A snapshot of the unit, by the array's own command line.
+/// Takes a snapshot of the unit, with the array's own command line.
 fn take_snapshot(bench: &Bench, place: &Place) -> Result<String, ScenarioError> {
     let array = bench.array().ok_or_else(|| ScenarioError::Plan(NO_ARRAY.to_owned()))?;
     let volume = array.volume_of(&place.device.name()).map_err(ScenarioError::Array)?;
@@ -179,7 +179,7 @@ fn take_snapshot(bench: &Bench, place: &Place) -> Result<String, ScenarioError> 
 
 const NO_ARRAY: &str = "no snapshot can be taken: the lab knows no command line of this array";
 
-/// A reclaim of each size beside each of these, in turns; what each took, beside by beside.
+/// Reclaims each size in parallel with each of these, in turns; returns the times.
 async fn sizes(
     found: &mut Found,
     bench: &Rc<Bench>,
@@ -236,7 +236,7 @@ pub(super) async fn loaded(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     Ok(found)
 }
 
-/// The same without and with something beside it; a tenth more is allowed.
+/// Compares the same without and with something in parallel; a tenth more is allowed.
 async fn compare(
     found: &mut Found,
     bench: &Rc<Bench>,

@@ -7,23 +7,23 @@ use std::time::{Duration, Instant};
 
 use crate::outcome::{Measure, Spread};
 
-/// What takes less is done again.
+/// Shorter measurements are repeated.
 const SHORT_SECONDS: f64 = 1.0;
 
 /// How often measurements are taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// So many rounds, long or short: if the time suffices.
+    /// The minimum number of rounds, short or long, if the time suffices.
     pub least: usize,
-    /// No more.
+    /// The maximum.
     pub most: usize,
-    /// No round is begun that would not be over by then, as far as is known from those before.
-    /// There is one round in any case.
+    /// No round is begun that would not be over by then, as far as known from earlier ones. There
+    /// is one round in any case.
     pub budget: Duration,
 }
 
 impl Limits {
-    /// Where numbers of machines are divided by this, for tests, rounds are as well.
+    /// Divides the rounds like the numbers of machines, for tests.
     pub fn divided(self, count_scale: u64) -> Self {
         let most = self.most / usize::try_from(count_scale).unwrap_or(usize::MAX).max(1);
         Self { most: most.max(self.least), ..self }
@@ -32,15 +32,15 @@ impl Limits {
 
 /// For single measurements.
 pub const ALONE: Limits = Limits { least: 1, most: 5, budget: Duration::from_secs(5) };
-/// For what is compared with each other: one try is a seventh more or less than the next, so that
-/// the middle one of sixty is a fiftieth off.
+/// For measurements that are compared with each other: one try differs by a seventh from the next,
+/// so that the median of sixty is a fiftieth off.
 pub const ALIKE: Limits = Limits { least: 3, most: 61, budget: Duration::from_secs(30) };
-/// After the first round, what one round in so many has made is verified: it takes longer than what
-/// is measured.
+/// After the first round, the result of one round in so many is verified: that takes longer than
+/// what is measured.
 const VERIFIED_EVERY: usize = 4;
 
 /// Measurements that are taken in turns, round by round: an odd number of rounds, so that there is
-/// one in the middle.
+/// a median.
 #[derive(Debug)]
 pub struct Rounds {
     limits: Limits,
@@ -50,23 +50,23 @@ pub struct Rounds {
     spent: Duration,
 }
 
-/// The one of several tries that counts.
+/// The median of several tries.
 #[derive(Clone, Debug)]
 pub struct Middle {
-    /// What it has cost, and how far the others were from it.
+    /// Its cost, and the spread of the others.
     pub measure: Measure,
-    /// Which of the tries it was: 0 is the first.
+    /// Its index among the tries, from 0.
     pub at: usize,
 }
 
 impl Rounds {
-    /// For this many measurements.
+    /// Creates rounds of this many measurements.
     pub fn new(jobs: usize, limits: Limits) -> Self {
         let tries = vec![Vec::new(); jobs];
         Self { limits, tries, turn: 0, started: Instant::now(), spent: Duration::ZERO }
     }
 
-    /// Which measurement is next, if any: it begins now.
+    /// Begins the next measurement, if there is one; returns its index.
     pub fn begin(&mut self) -> Option<usize> {
         if self.turn == self.tries.len() {
             if !self.is_another_wanted() {
@@ -78,18 +78,17 @@ impl Rounds {
         (self.turn < self.tries.len()).then_some(self.turn)
     }
 
-    /// Whether this is the first round, in which all that was made is verified.
+    /// Returns whether this is the first round, in which all results are verified.
     pub fn is_first(&self) -> bool {
         self.done() == 0
     }
 
-    /// Whether something of what this round has made is verified.
+    /// Returns whether some of the results of this round are verified.
     pub fn is_verified(&self) -> bool {
         self.done().is_multiple_of(VERIFIED_EVERY)
     }
 
-    /// What the one that was next has cost. What was done since it was next counts to the time
-    /// that is spent.
+    /// Adds the cost of the current measurement. The time since it began counts as spent.
     pub fn add(&mut self, measure: Measure) {
         self.add_after(measure, self.started.elapsed());
     }
@@ -100,7 +99,7 @@ impl Rounds {
         self.turn += 1;
     }
 
-    /// Rounds that are over.
+    /// Returns the number of complete rounds.
     fn done(&self) -> usize {
         self.tries.last().map_or(0, Vec::len)
     }
@@ -110,7 +109,7 @@ impl Rounds {
         if done == 0 || done >= self.limits.most {
             return false;
         }
-        // Of an even number none is in the middle.
+        // An even number has no median.
         if done.is_multiple_of(2) {
             return true;
         }
@@ -119,14 +118,14 @@ impl Rounds {
         (done < self.limits.least || is_short) && self.spent + two_more <= self.limits.budget
     }
 
-    /// What counts of each, in their order.
+    /// Returns the medians, in order.
     pub fn ended(self) -> Vec<Middle> {
         let ended = self.tries.into_iter().filter(|tries| !tries.is_empty());
         ended.map(chosen).collect()
     }
 }
 
-/// Which one took the middle time, and that time.
+/// Returns the index of the median time, and that time.
 fn middle(tries: &[Measure]) -> (usize, f64) {
     let mut order: Vec<usize> = (0..tries.len()).collect();
     order.sort_by(|a, b| tries[*a].seconds.total_cmp(&tries[*b].seconds));
@@ -146,7 +145,7 @@ fn chosen(mut tries: Vec<Measure>) -> Middle {
     let in_software = in_software.map(|tried| tried.in_software.clone());
     let mut measure = tries.swap_remove(at);
     measure.spread = spread;
-    // Were it another try in which the array refused: the case is no better for that.
+    // If the array refused in another try, the case is no better for that.
     if measure.in_software.is_empty() {
         measure.in_software = in_software.unwrap_or_default();
     }
@@ -162,7 +161,8 @@ mod tests {
         Measure { seconds, ..Measure::default() }
     }
 
-    /// The turns that are taken if each try of a job takes its time, and as long besides.
+    /// Returns the turns that are taken if each try of a job takes its time, and as long for the
+    /// rest.
     fn turns(times: &[f64], limits: Limits) -> Vec<usize> {
         let mut rounds = Rounds::new(times.len(), limits);
         let mut turns = Vec::new();
@@ -178,7 +178,7 @@ mod tests {
     fn what_is_short_is_done_again() {
         assert_eq!(turns(&[0.1], ALONE), [0; 5]);
         assert_eq!(turns(&[1.5], ALONE), [0]);
-        // Two more would take 3.6 s, and 1.8 s are gone.
+        // Two more would take 3.6 s, and 1.8 s have passed.
         assert_eq!(turns(&[0.9], ALONE), [0]);
         assert_eq!(turns(&[0.7], ALONE), [0; 3]);
         assert_eq!(turns(&[], ALONE), [0; 0]);

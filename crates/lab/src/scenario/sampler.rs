@@ -8,7 +8,7 @@ use super::bench::{Bench, Traffic};
 use crate::engine::Task;
 use crate::outcome::LEAST_SECONDS;
 
-/// Looks at the traffic of all hosts, until it is ended.
+/// Samples the traffic of all hosts, until it is ended.
 #[derive(Debug)]
 pub struct Sampler {
     bench: Rc<Bench>,
@@ -18,17 +18,17 @@ pub struct Sampler {
     _task: Task<()>,
 }
 
-/// What was carried until some moments, in seconds since the start.
+/// What was transferred until given times, in seconds since the start.
 type Samples = Vec<(f64, Traffic)>;
 
 /// Rates over time: seconds since the start (the middle of an interval), and the rate in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sampled {
-    /// Commands a second, of all kinds.
+    /// Commands per second, of all kinds.
     pub commands: Vec<(f64, f64)>,
-    /// Million bytes a second on the wire, both ways.
+    /// Million bytes per second on the wire, both ways.
     pub wire_mb: Vec<(f64, f64)>,
-    /// Million bytes a second that the hosts have sent.
+    /// Million bytes per second that the hosts have sent.
     pub sent_mb: Vec<(f64, f64)>,
 }
 
@@ -53,7 +53,7 @@ impl Sampler {
         Self { bench, started, interval, samples, _task: task }
     }
 
-    /// What it has seen until now: the last interval ends now, however long it was.
+    /// Returns the rates until now: the last interval ends now, whatever its length.
     pub fn end(self) -> Sampled {
         let mut samples = self.samples.take();
         samples.push((self.started.elapsed().as_secs_f64(), self.bench.traffic()));
@@ -61,18 +61,18 @@ impl Sampler {
     }
 }
 
-/// The next moment to look: a multiple of the interval. One that was missed, because the hosts were
-/// busy, is not made up for: an interval of no length would have no rate.
+/// Returns the next sampling time: a multiple of the interval. One that was missed, because the
+/// hosts were busy, is not made up for: an empty interval would have no rate.
 fn after(now: Duration, interval: Duration) -> Duration {
     let interval_ns = interval.as_nanos().max(1);
     let left = interval_ns - now.as_nanos() % interval_ns;
     let next = now + Duration::from_nanos(left as u64);
-    // So soon that nothing would be seen.
+    // Too soon to see anything.
     if next - now < interval / 2 { next + interval } else { next }
 }
 
-/// The rates between samples. Each is of its own interval, by its true length; an interval of less
-/// than half the usual one, which only the last can be, is taken together with the one before it.
+/// Returns the rates between samples. Each is of its own interval, by its true length; an interval
+/// of less than half the usual one, which only the last can be, is merged with the previous one.
 fn rates(samples: &[(f64, Traffic)], interval_s: f64) -> Sampled {
     let mut marks = samples.to_vec();
     if let [.., before, last] = &marks[..]
@@ -99,8 +99,8 @@ fn rates(samples: &[(f64, Traffic)], interval_s: f64) -> Sampled {
 }
 
 impl Sampled {
-    /// Draws out the first and the last rate to where their intervals begin and end: what has one
-    /// interval only is a line too, and no line stops before the end.
+    /// Extends the first and the last rate to the beginning and the end of their intervals: so a
+    /// single interval is a line, too, and no line stops before the end.
     fn frame(&mut self, marks: &[(f64, Traffic)]) {
         let (Some((start, _)), Some((end, _))) = (marks.first(), marks.last()) else { return };
         for line in [&mut self.commands, &mut self.wire_mb, &mut self.sent_mb] {
@@ -129,7 +129,8 @@ mod tests {
 
     #[test]
     fn a_steady_rate_is_a_flat_line_whatever_the_intervals_are() {
-        // One look came late, one early for it, and the end is in the middle of an interval.
+        // One sample came late, one early for that reason, and the end is in the middle of an
+        // interval.
         for end in [0.27, 0.24, 0.201] {
             let steady = |seconds: f64| at(seconds, (seconds * 1e6) as u64);
             let samples = [0.0, 0.05, 0.13, 0.15, 0.2, end].map(steady);
@@ -154,7 +155,7 @@ mod tests {
     fn all_that_was_carried_is_under_the_line() {
         let samples = [at(0.0, 0), at(0.05, 10), at(0.17, 90), at(0.2, 91), at(0.21, 97)];
         let line = rates(&samples, 0.05).commands;
-        // Between the points that frame the line, each rate is of its interval.
+        // Between the points at its ends, each rate is of its interval.
         let sum = line[1].1 * 0.05 + line[2].1 * 0.12 + line[3].1 * 0.04;
         assert!((sum - 97.0).abs() < 1e-9 && line.len() == 5, "{line:?}");
     }

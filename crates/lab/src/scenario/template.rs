@@ -1,4 +1,4 @@
-//! Machines with data in them, and whether their copies have it too.
+//! Machines with data, and the verification of their copies.
 
 use super::ScenarioError;
 use crate::datastore::{BLOCK_BYTES, BlockState};
@@ -14,19 +14,19 @@ const VERIFY_IN_FLIGHT: usize = 8;
 /// Data is in runs of this many blocks, with gaps in between.
 const RUN_BLOCKS: u64 = 32;
 
-/// A machine whose first disk holds what can be made again.
+/// A machine whose first disk has reproducible content.
 #[derive(Debug)]
 pub struct Template {
     /// The machine.
     pub vm: Vm,
-    /// What its disk was filled with.
+    /// The seed of its disk's content.
     pub seed: u64,
     /// The blocks of a datastore that were written.
     pub blocks: Vec<u64>,
 }
 
 impl Template {
-    /// Makes a machine with one disk of `bytes`, of which `data_bytes` are written.
+    /// Creates a machine with one disk of `bytes`, of which `data_bytes` are written.
     ///
     /// # Errors
     /// Those of the datastore and of the device.
@@ -45,27 +45,27 @@ impl Template {
         Ok(Self { vm, seed, blocks })
     }
 
-    /// Bytes that its disk holds.
+    /// Returns the bytes of data on its disk.
     pub fn data_bytes(&self) -> u64 {
         self.blocks.len() as u64 * BLOCK_BYTES
     }
 
-    /// Bytes from the beginning of its disk that all hold data.
+    /// Returns how many bytes from the beginning of its disk are all data.
     pub fn first_run_bytes(&self) -> u64 {
         let run = (0..).zip(&self.blocks).take_while(|(at, block)| at == *block).count();
         run as u64 * BLOCK_BYTES
     }
 
-    /// Reads all that a copy's disk holds, and compares it; bytes that were compared.
+    /// Reads the whole disk of a copy, and compares it; returns the compared bytes.
     ///
     /// # Errors
-    /// If it differs anywhere, holds more or less.
+    /// If it differs anywhere, or has more or less data.
     pub async fn verify(&self, copy: &Vm) -> Result<u64, ScenarioError> {
         verify_disk(&copy.disks()[0].base(), self.seed, &self.blocks).await
     }
 }
 
-/// `wanted` of `all` blocks, spread over them in runs.
+/// Returns `wanted` of `all` blocks, distributed in runs.
 fn spread(all: u64, wanted: u64) -> Vec<u64> {
     let wanted = wanted.min(all);
     let (gaps, runs) = (all - wanted, wanted.div_ceil(RUN_BLOCKS).max(1));
@@ -73,9 +73,8 @@ fn spread(all: u64, wanted: u64) -> Vec<u64> {
     blocks.collect()
 }
 
-/// Reads all of a disk and compares it: the given blocks hold what [`datastore_block`] makes of
-/// them and of the seed, all others zeros. Bytes that were compared, zeros that nothing stands for
-/// not counted.
+/// Reads a whole disk and compares it: the given blocks have the content of [`datastore_block`]
+/// with the seed, all others zeros. Returns the compared bytes, without unallocated zeros.
 ///
 /// # Errors
 /// If it differs anywhere.
@@ -87,7 +86,7 @@ pub async fn verify_disk(
     verify_from(disk, seed, blocks, 0).await
 }
 
-/// As [`verify_disk`], of the blocks from `first` on.
+/// Verifies as [`verify_disk`], for the blocks from `first` on.
 pub(super) async fn verify_from(
     disk: &VirtualDisk,
     seed: u64,
@@ -121,7 +120,7 @@ fn wrong(disk: &VirtualDisk, block: u64, what: &str) -> ScenarioError {
     ScenarioError::Wrong(format!("disk {}: block {block} {what}", disk.name()))
 }
 
-/// A disk of this kind and size.
+/// Returns the plan of a disk of this kind and size.
 pub fn disk(bytes: u64, provisioning: Provisioning) -> DiskPlan {
     DiskPlan { bytes, provisioning }
 }

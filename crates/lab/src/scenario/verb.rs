@@ -1,4 +1,4 @@
-//! `holdfast-lab run`: runs scenarios against a target, and keeps what they find.
+//! `holdfast-lab run`: runs scenarios against a target, and stores their results.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -87,17 +87,17 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// The array's own command line, where it has one that the lab knows.
+    /// Returns the array's own command line, if it has one that the lab supports.
     fn array(&self) -> Option<Array> {
         let array = self.holdfast.clone().zip(self.pool.clone());
         array.map(|(program, pool)| Array { program, pool })
     }
 }
 
-/// Runs what is asked for. Ends with an error if any scenario failed.
+/// Runs what is requested. Ends with an error if any scenario failed.
 ///
 /// # Errors
-/// If the target can't be reached, results can't be kept, or a scenario failed.
+/// If the target can't be reached, results can't be stored, or a scenario failed.
 pub fn run(args: &RunArgs) -> Result<(), String> {
     if args.list {
         list();
@@ -205,14 +205,14 @@ fn plan(args: &RunArgs) -> Result<BenchPlan, String> {
     })
 }
 
-/// The portals that the target reports to the first host.
+/// Returns the portals that the target reports to the first host.
 fn portals(args: &RunArgs, unit: &Config, initiators: &[String]) -> Result<Vec<String>, String> {
     let initiator = initiators.first().cloned().unwrap_or_default();
     let connect = ConnectArgs { initiator, ..args.connect.clone() };
     let targets = target::discover(&unit.portal, &connect)?;
     let found = targets.into_iter().find(|target| target.name == unit.target);
     let portals = found.map(|target| target.portals).unwrap_or_default();
-    // After the address and a comma comes the tag of the portal group, in SendTargets.
+    // In SendTargets, the address is followed by a comma and the tag of the portal group.
     let bare = portals.iter().filter_map(|portal| portal.split(',').next());
     let mut portals: Vec<String> = bare.map(str::to_owned).collect();
     portals.dedup();

@@ -1,4 +1,4 @@
-//! Disks that are made of zeros: eagerzeroedthick ones, one and many at once.
+//! Disks that consist of zeros: eagerzeroedthick ones, one and many at once.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::vm::Vm;
 const GIB: u64 = 1 << 30;
 /// Added to the name of a case: the limit is that of VPD page B0h, not ESXi's own 1 MB.
 const LONG_RANGES: &str = ", ranges as Block Limits allow";
-/// Between two points of a line.
+/// The interval between two points of a line.
 const SAMPLE: Duration = Duration::from_millis(50);
 
-/// Makes eagerzeroedthick disks, all at once.
+/// Creates eagerzeroedthick disks, all at once.
 async fn make(
     bench: &Bench,
     place: &Place,
@@ -54,7 +54,7 @@ async fn check(
     Ok(())
 }
 
-/// One side of some cases, in turns, on a new datastore.
+/// Measures one side of some cases, in turns, on a new datastore.
 async fn side(
     found: &mut Found,
     bench: &Rc<Bench>,
@@ -89,7 +89,7 @@ struct Case<'a> {
     bytes: u64,
 }
 
-/// Both sides, as ESXi comes.
+/// Measures both sides, with ESXi's defaults.
 async fn both(found: &mut Found, bench: &Rc<Bench>, case: &Case<'_>) -> Result<(), ScenarioError> {
     for this in Side::BOTH {
         side(found, bench, &[*case], this, Settings::default(), ALONE).await?;
@@ -97,7 +97,7 @@ async fn both(found: &mut Found, bench: &Rc<Bench>, case: &Case<'_>) -> Result<(
     Ok(())
 }
 
-/// And with ranges as long as the array takes them, beside the same by hand.
+/// Measures also with ranges as long as the array accepts, next to the same by the host.
 async fn long_ranges(
     found: &mut Found,
     bench: &Rc<Bench>,
@@ -111,11 +111,11 @@ async fn long_ranges(
     Ok(())
 }
 
-/// What a paper publishes as the gain of Block Zero, and how that is said.
+/// The gain of Block Zero that a paper publishes, and its wording.
 struct Gain {
     least: f64,
     goal: &'static str,
-    /// Of the mean over the sizes; otherwise of each.
+    /// Whether it is that of the mean over the sizes; otherwise of each.
     is_mean: bool,
 }
 
@@ -126,8 +126,8 @@ const TWICE: Gain = Gain { least: 2.0, goal: "2x at every size: significant", is
 /// 004: "over 260% better".
 const BETTER_260: Gain = Gain { least: 3.6, goal: "260% better, as published", is_mean: false };
 
-/// Whether the gain is what was published: in ranges of 1 MB, which that was measured with, and in
-/// long ones.
+/// Judges whether the gain is what was published: in ranges of 1 MB, for which it was measured, and
+/// in long ones.
 fn judge_gain(found: &mut Found, published: &Gain) {
     if let Some((off_s, on_s, _)) = sides(found, false, published.is_mean) {
         let what = "time, off against on, 1 MB a command";
@@ -146,8 +146,8 @@ fn judge_gain(found: &mut Found, published: &Gain) {
     }
 }
 
-/// Times off and on whose ratio is the mean gain, or those of the case that gains least; and the
-/// commands of that one.
+/// Returns the times off and on whose ratio is the mean gain, or those of the case that gains
+/// least; and the commands of that one.
 fn sides(found: &Found, is_long: bool, is_mean: bool) -> Option<(f64, f64, u64)> {
     let sides: Vec<_> = measured(found, is_long).collect();
     let gain = |(off, on): &(&Measure, &Measure)| off.seconds / on.seconds;
@@ -159,13 +159,13 @@ fn sides(found: &Found, is_long: bool, is_mean: bool) -> Option<(f64, f64, u64)>
     Some((off_s, on.seconds, on.commands))
 }
 
-/// Off and on of all cases that have both, of ranges of 1 MB or of long ones.
+/// Returns off and on of all cases that have both, for ranges of 1 MB or for long ones.
 fn measured(found: &Found, is_long: bool) -> impl Iterator<Item = (&Measure, &Measure)> {
     let rows = found.rows.iter().filter(move |row| row.case.ends_with(LONG_RANGES) == is_long);
     rows.filter_map(|row| row.off.as_ref().zip(row.on.as_ref()))
 }
 
-/// Whether no size gains far more than another.
+/// Judges whether no size gains far more than another.
 fn judge_consistent(found: &mut Found) {
     let gains: Vec<f64> = measured(found, false)
         .filter_map(|(off, on)| ratio_of_times(off.seconds, on.seconds))
@@ -205,7 +205,7 @@ pub(super) async fn six_sizes(bench: Rc<Bench>) -> Result<Found, ScenarioError> 
     Ok(found)
 }
 
-/// P-17: four disks at once take how much longer than one.
+/// P-17: how much longer four disks at once take than one.
 pub(super) async fn four_at_once(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     let mut found = Found::default();
     let [one, four] = [1, 4].map(|count| bench.cases(count, "disk"));
@@ -225,7 +225,7 @@ pub(super) async fn four_at_once(bench: Rc<Bench>) -> Result<Found, ScenarioErro
     Ok(found)
 }
 
-/// V-37: what the host writes over time while a disk of 20 GB is made.
+/// V-37: what the host writes over time while a disk of 20 GB is created.
 pub(super) async fn write_rate(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     let mut found = Found::default();
     let mut drawn = Vec::new();
@@ -275,7 +275,7 @@ pub(super) async fn ibm(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     Ok(found)
 }
 
-/// Makes machines, each with an eagerzeroedthick disk, all at once.
+/// Creates machines, each with an eagerzeroedthick disk, all at once.
 async fn machines(
     found: &mut Found,
     bench: &Rc<Bench>,

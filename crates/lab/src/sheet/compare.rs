@@ -23,7 +23,7 @@ struct Case<'a> {
     b: Option<&'a Row>,
 }
 
-/// The document of two reports.
+/// Returns the document of two reports.
 pub fn document(a: &Report, b: &Report) -> Document {
     let both = scenarios(a, b);
     let mut about = vec![Block::Table(about_table(&[("A", &a.about), ("B", &b.about)]))];
@@ -54,7 +54,7 @@ fn section(anchor: &str, title: &str, blocks: Vec<Block>) -> Section {
     Section { anchor: anchor.to_owned(), short: title.clone(), title, blocks }
 }
 
-/// All scenarios that either has, in the order of the figures.
+/// Returns all scenarios that either has, in the order of the figures.
 fn scenarios<'a>(a: &'a Report, b: &'a Report) -> Vec<Both<'a>> {
     let mut ids: Vec<&str> = Vec::new();
     for outcome in a.scenarios.iter().chain(&b.scenarios) {
@@ -68,7 +68,7 @@ fn scenarios<'a>(a: &'a Report, b: &'a Report) -> Vec<Both<'a>> {
 }
 
 impl<'a> Both<'a> {
-    /// All cases that either side has, those of A first.
+    /// Returns all cases that either side has, those of A first.
     fn cases(&self) -> Vec<Case<'a>> {
         let rows = |side: Option<&'a ScenarioOutcome>| side.map_or(&[][..], |it| &it.rows);
         let (a, b) = (rows(self.a), rows(self.b));
@@ -84,7 +84,7 @@ impl<'a> Both<'a> {
 }
 
 impl Both<'_> {
-    /// The lines of both in one chart, where both have a chart with one title.
+    /// Returns the lines of both in one chart, if both have a chart with the same title.
     fn lines(&self) -> Vec<Chart> {
         let (Some(a), Some(b)) = (self.a, self.b) else { return Vec::new() };
         let together = |chart: &Chart| {
@@ -105,7 +105,7 @@ impl Both<'_> {
     }
 }
 
-/// The lines of `other`, if it shows what `chart` does.
+/// Returns the lines of `other`, if it shows the same as `chart`.
 fn lines_of<'a>(chart: &Chart, other: &'a Chart) -> Option<&'a [Line]> {
     let Chart::Lines { title, x_unit, y_unit, .. } = chart else { return None };
     match other {
@@ -125,7 +125,7 @@ impl<'a> Case<'a> {
         [self.a, self.b].map(|row| row?.on.as_ref())
     }
 
-    /// Its name, and which array has done its "on" in software.
+    /// Returns its name, and which array has done its "on" in software.
     fn marked(&self) -> String {
         let marks = ["A on", "B on"].into_iter().zip(self.on());
         let marks: Vec<_> = marks.filter_map(|(name, on)| in_software::mark(name, on?)).collect();
@@ -135,13 +135,13 @@ impl<'a> Case<'a> {
         format!("{} ({})", self.name, marks.join(", "))
     }
 
-    /// All that was measured of it, of the array's way first.
+    /// Returns all of its measures, those of the array first.
     fn measures(&self) -> impl Iterator<Item = &'a Measure> {
         self.on().into_iter().chain(self.off()).flatten()
     }
 }
 
-/// What makes numbers of the two hard to compare.
+/// Returns what makes numbers of the two hard to compare.
 fn differences(a: &About, b: &About) -> Option<Block> {
     let mut found = Vec::new();
     let mut add = |what: &str, differs: bool| {
@@ -163,7 +163,7 @@ fn differences(a: &About, b: &About) -> Option<Block> {
     })
 }
 
-/// One line a scenario: of its last case of those of which most was measured.
+/// Returns one line per scenario: for its last case among those with the most measures.
 fn summary(both: &[Both<'_>]) -> Table {
     let mut columns = vec![Column::words("Id"), Column::words("Scenario"), Column::words("Case")];
     for group in ["Off", "On"] {
@@ -197,7 +197,7 @@ fn compared(shown: &Shown, sides: [Option<&Measure>; 2]) -> [Cell; 3] {
     [shown.show(a), shown.show(b), ratio.to_string()].map(Cell::new)
 }
 
-/// How many aims one side met.
+/// Returns how many goals one side met.
 fn aims(side: Option<&ScenarioOutcome>) -> Cell {
     match side.map(|outcome| (&outcome.status, &outcome.verdicts)) {
         None => Cell::new("not run").toned(Tone::Faint),
@@ -239,7 +239,7 @@ fn blocks(both: &Both<'_>) -> Vec<Block> {
     blocks
 }
 
-/// Why one side has nothing to compare.
+/// Returns why one side has nothing to compare.
 fn absent(name: &str, side: Option<&ScenarioOutcome>) -> Option<Block> {
     let text = match side.map(|outcome| &outcome.status) {
         None => String::from("not run"),
@@ -250,7 +250,7 @@ fn absent(name: &str, side: Option<&ScenarioOutcome>) -> Option<Block> {
     Some(Block::Text(Tone::Bad, format!("{name}: {text}")))
 }
 
-/// Bars of both.
+/// Returns bars of both.
 fn chart(id: &str, cases: &[Case<'_>]) -> Chart {
     let labels = cases.iter().map(|case| case.name.to_owned()).collect();
     let off = |side: usize| cases.iter().map(|case| case.off()[side]).collect();

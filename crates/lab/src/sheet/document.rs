@@ -4,23 +4,23 @@ use crate::outcome::Chart;
 
 /// A page.
 pub struct Document {
-    /// What it is called.
+    /// Its title.
     pub title: String,
     /// The blocks before its sections.
     pub intro: Vec<Block>,
-    /// Its parts.
+    /// Its sections.
     pub sections: Vec<Section>,
 }
 
 /// A part of a page, with a heading.
 pub struct Section {
-    /// What links within the page call it.
+    /// Its anchor for links within the page.
     pub anchor: String,
-    /// What it is called in the contents.
+    /// Its name in the table of contents.
     pub short: String,
     /// Its heading.
     pub title: String,
-    /// What is in it.
+    /// Its content.
     pub blocks: Vec<Block>,
 }
 
@@ -28,110 +28,110 @@ pub struct Section {
 pub enum Block {
     /// A paragraph.
     Text(Tone, String),
-    /// Several short ones, as a list.
+    /// A list of short texts.
     List(String, Vec<String>),
     /// A table.
     Table(Table),
-    /// A chart; where there are none, its numbers are in tables.
+    /// A chart; in formats without charts, its numbers are in tables.
     Chart(Chart),
 }
 
-/// How a paragraph is meant, or a cell.
+/// The tone of a paragraph or a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// As any other.
+    /// Neutral.
     Plain,
-    /// It comes from a paper, not from us.
+    /// From a paper, not from us.
     Published,
-    /// Something was reached.
+    /// A goal was reached.
     Good,
-    /// Something was not.
+    /// A goal was missed.
     Bad,
-    /// Not worth a look.
+    /// Unimportant.
     Faint,
 }
 
-/// A table. The first column says what each row is of.
+/// A table. The first column says what each row is about.
 pub struct Table {
-    /// What it shows.
+    /// Its caption.
     pub caption: String,
     /// Its columns.
     pub columns: Vec<Column>,
-    /// Its lines, each with a cell for every column.
+    /// Its rows, each with a cell for every column.
     pub rows: Vec<Vec<Cell>>,
 }
 
 /// A column of a table.
 pub struct Column {
-    /// What it and its neighbours have in common; empty where nothing.
+    /// What it has in common with adjacent columns; empty if nothing.
     pub group: String,
     /// Its heading.
     pub name: String,
-    /// Whether it holds numbers, which are read from the right.
+    /// Whether it contains numbers, which are aligned on the right.
     pub is_number: bool,
-    /// Whose it is.
+    /// Its tone.
     pub tone: Tone,
 }
 
 /// A cell of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// What is in it.
+    /// Its text.
     pub text: String,
-    /// How it is meant.
+    /// Its tone.
     pub tone: Tone,
-    /// The anchor that it leads to.
+    /// The anchor that it links to.
     pub link: Option<String>,
 }
 
 impl Cell {
-    /// A cell as any other.
+    /// Returns a neutral cell.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), tone: Tone::Plain, link: None }
     }
 
-    /// The same with a tone.
+    /// Sets the tone.
     pub fn toned(self, tone: Tone) -> Self {
         Self { tone, ..self }
     }
 
-    /// The same, leading to an anchor.
+    /// Sets a link to an anchor.
     pub fn linked(self, anchor: impl Into<String>) -> Self {
         Self { link: Some(anchor.into()), ..self }
     }
 }
 
 impl Column {
-    /// A column of words.
+    /// Returns a column of words.
     pub fn words(name: &str) -> Self {
         let (group, name) = (String::new(), name.to_owned());
         Self { group, name, is_number: false, tone: Tone::Plain }
     }
 
-    /// A column of numbers.
+    /// Returns a column of numbers.
     pub fn numbers(name: &str) -> Self {
         Self { is_number: true, ..Self::words(name) }
     }
 
-    /// The same in a group.
+    /// Sets the group.
     pub fn of(self, group: &str) -> Self {
         Self { group: group.to_owned(), ..self }
     }
 
-    /// The same with a tone.
+    /// Sets the tone.
     pub fn toned(self, tone: Tone) -> Self {
         Self { tone, ..self }
     }
 }
 
 impl Block {
-    /// A paragraph as any other.
+    /// Returns a neutral paragraph.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(Tone::Plain, text.into())
     }
 }
 
-/// The anchor of a scenario's section. Its index keeps it unique, whatever the id is.
+/// Returns the anchor of a scenario's section. Its index makes it unique, whatever the id is.
 pub fn anchor(index: usize, id: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     format!("s{}-{}", index + 1, id.chars().map(plain).collect::<String>())

@@ -1,15 +1,15 @@
-//! A document as one HTML page. It stands alone: its style is in it, nothing is fetched, and it has
-//! no script. It is well-formed as XML too, but for `meta`, so that tests can read it.
+//! A document as one self-contained HTML page: its style is in it, nothing is fetched, and it has
+//! no script. It is also well-formed XML, except for `meta`, so that tests can read it.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::chart::{self, palette};
 use super::document::{Block, Cell, Column, Document, Table, Tone};
 
-/// How the page looks, but for the colours of charts in the dark.
+/// The style sheet, except for the colors of charts in dark mode.
 const STYLE: &str = include_str!("style.css");
 
-/// The page of a document.
+/// Returns the page of a document.
 pub fn page(document: &Document) -> String {
     let page = html! {
         (DOCTYPE)
@@ -63,7 +63,7 @@ fn contents(document: &Document) -> Markup {
     }
 }
 
-/// A block. `id` is unique in the page.
+/// Returns a block. `id` is unique in the page.
 fn shown(block: &Block, id: &str) -> Markup {
     match block {
         Block::Text(tone, text) => html! { p class=[class(*tone)] { (text) } },
@@ -100,7 +100,7 @@ fn shown_table(table: &Table) -> Markup {
     }
 }
 
-/// One line of headings, or two where columns form groups.
+/// Returns one line of headings, or two if columns form groups.
 fn head(columns: &[Column]) -> Markup {
     let is_grouped = columns.iter().any(|column| !column.group.is_empty());
     if !is_grouped {

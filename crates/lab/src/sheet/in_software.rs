@@ -6,7 +6,7 @@ use super::tables::{Pair, Sides};
 use crate::number;
 use crate::outcome::{InSoftware, Measure};
 
-/// What a case says of one of its sides, if not all of that was offloaded: "on in software:
+/// Returns the mark of one side of a case, if not all of that was offloaded: "on in software:
 /// EXTENDED COPY".
 pub fn mark(side: &str, measure: &Measure) -> Option<String> {
     let of = |of: &InSoftware| match of.share() {
@@ -17,7 +17,7 @@ pub fn mark(side: &str, measure: &Measure) -> Option<String> {
     (!all.is_empty()).then(|| format!("{side} in software: {}", all.join(", ")))
 }
 
-/// Never 0% or 100% of what is not.
+/// Never 0% or 100% for other fractions.
 fn percent(share: f64) -> String {
     match share * 100.0 {
         ..1.0 => String::from("under 1%"),
@@ -25,7 +25,7 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// Both sides of all cases; `None` if everything was offloaded as intended.
+/// Returns both sides of all cases; `None` if everything was offloaded as intended.
 pub fn table(sides: Sides, pairs: &[Pair<'_>]) -> Option<Block> {
     let mut rows = Vec::new();
     for pair in pairs {
@@ -39,7 +39,7 @@ pub fn table(sides: Sides, pairs: &[Pair<'_>]) -> Option<Block> {
     made(caption, rows)
 }
 
-/// Of a whole scenario, what was not measured too.
+/// Returns the table for a whole scenario, including what was not measured.
 pub fn table_of_all(in_software: &[InSoftware]) -> Option<Block> {
     let rows = in_software.iter().map(|of| row("all of the scenario", of)).collect();
     made("Not offloaded, in all of the scenario, its preparation too", rows)

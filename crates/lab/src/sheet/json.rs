@@ -1,4 +1,4 @@
-//! A report as JSON: all results, and for each scenario the summary beside the published figures.
+//! A report as JSON: all results, and for each scenario the summary next to the published figures.
 //! So a reader needs neither the papers nor the rules for ratios.
 
 use serde::Serialize;
@@ -8,7 +8,7 @@ use super::quantity::Shown;
 use crate::figures::{self, Published};
 use crate::outcome::{About, Report, Row, ScenarioOutcome};
 
-/// The version of the JSON: a reader knows this one, or refuses it.
+/// The version of the JSON: readers refuse others.
 const FORM: u32 = 1;
 
 /// A report.
@@ -19,7 +19,7 @@ struct Written<'a> {
     scenarios: Vec<Scenario<'a>>,
 }
 
-/// A scenario, with its summary beside.
+/// A scenario, with its summary.
 #[derive(Serialize)]
 struct Scenario<'a> {
     #[serde(flatten)]
@@ -27,15 +27,15 @@ struct Scenario<'a> {
     summary: Summary,
 }
 
-/// One number for each case, and what the paper has.
+/// One number for each case, and the paper's.
 #[derive(Serialize)]
 struct Summary {
     title: &'static str,
-    /// The paper and the place in it.
+    /// The paper and the location in it.
     source: Option<&'static str>,
     /// The most relevant of the published figures.
     published: Option<Figures>,
-    /// What the numbers are: "time".
+    /// The quantity: "time".
     quantity: String,
     unit: String,
     /// `off_by_on` or `on_by_off`.
@@ -58,13 +58,13 @@ struct Case {
     on: Option<f64>,
     /// `None` if there is no ratio.
     ratio: Option<f64>,
-    /// Whether that is because it was over too soon.
+    /// Whether it was too short to measure.
     too_fast: bool,
-    /// Whether hosts did what was to be offloaded, all of it or in part.
+    /// Whether hosts did what was to be offloaded, completely or in part.
     in_software: bool,
 }
 
-/// What is written of a report.
+/// Returns the JSON form of a report.
 pub fn written(report: &Report) -> impl Serialize + '_ {
     let scenarios = report.scenarios.iter();
     let scenarios = scenarios.map(|outcome| Scenario { outcome, summary: summary(outcome) });
@@ -116,7 +116,7 @@ fn case(row: &Row, shown: &Shown) -> Case {
     }
 }
 
-/// With six significant digits: more would mean nothing.
+/// Rounds to six significant digits: more would be meaningless.
 fn six(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
@@ -128,7 +128,7 @@ mod tests {
     use crate::report::to_json;
     use crate::sheet::sample;
 
-    /// Some scenarios, with everything that readers of reports use.
+    /// Returns some scenarios, with everything that readers of reports use.
     fn report() -> Report {
         let mut report = sample::report("Holdfast", 1.0);
         let wanted = ["P-13", "P-18", "V-34", "V-52"];
@@ -152,7 +152,7 @@ mod tests {
         report
     }
 
-    /// The array's command line reads the same file in its tests: the two can't come apart.
+    /// The array's command line reads the same file in its tests: the two can't diverge.
     #[test]
     fn the_form_is_that_of_the_sample() {
         let text = to_json(&written(&report())).unwrap() + "\n";

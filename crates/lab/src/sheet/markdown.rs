@@ -2,7 +2,7 @@
 
 use super::document::{Block, Cell, Column, Document, Table};
 
-/// The text of a document: its tables, paragraphs and lists.
+/// Returns the text of a document: its tables, paragraphs and lists.
 pub fn text(document: &Document) -> String {
     let mut out = format!("# {}\n", escaped(&document.title));
     document.intro.iter().for_each(|block| add(&mut out, block));
@@ -21,7 +21,7 @@ fn add(out: &mut String, block: &Block) {
             items.iter().for_each(|item| out.push_str(&format!("- {}\n", escaped(item))));
         }
         Block::Table(table) => add_table(out, table),
-        // Markdown has none. What they show is in the tables, or in the page.
+        // Markdown has none. Their numbers are in the tables, or in the page.
         Block::Chart(_) => {}
     }
 }
@@ -49,7 +49,7 @@ fn name(column: &Column) -> String {
     }
 }
 
-/// A text in one line, none of which means something to Markdown or HTML.
+/// Returns a text in one line, with Markdown and HTML escaped.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

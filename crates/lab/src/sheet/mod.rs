@@ -1,7 +1,7 @@
 //! Presentations of results: a page, a table, and two of them side by side.
 //!
-//! Everything goes through a [`document::Document`], which holds the content; its presentation is
-//! the business of [`html()`] and [`markdown()`].
+//! Everything goes through a [`document::Document`], which has the content; [`html()`] and
+//! [`markdown()`] present it.
 
 mod chart;
 mod compare;
@@ -29,27 +29,27 @@ use crate::outcome::Report;
 pub use ratio::Ratio;
 pub use verb::{CompareArgs, ReportArgs, compare, report};
 
-/// A report as one self-contained HTML page: no script, and nothing is fetched.
+/// Returns a report as one self-contained HTML page: no script, and nothing is fetched.
 pub fn html(report: &Report) -> String {
     html::page(&report::document(report))
 }
 
-/// A report as Markdown tables. It has no charts.
+/// Returns a report as Markdown tables. It has no charts.
 pub fn markdown(report: &Report) -> String {
     markdown::text(&report::document(report))
 }
 
-/// A report as it is written as JSON; [`Report`] reads it again.
+/// Returns the JSON form of a report; [`Report`] reads it again.
 pub fn json(report: &Report) -> impl Serialize + '_ {
     json::written(report)
 }
 
-/// Two reports side by side, as [`html()`].
+/// Returns two reports side by side, as [`html()`].
 pub fn compare_html(a: &Report, b: &Report) -> String {
     html::page(&compare::document(a, b))
 }
 
-/// Two reports side by side, as [`markdown()`].
+/// Returns two reports side by side, as [`markdown()`].
 pub fn compare_markdown(a: &Report, b: &Report) -> String {
     markdown::text(&compare::document(a, b))
 }

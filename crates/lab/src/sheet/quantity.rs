@@ -5,7 +5,7 @@ use crate::figures::{self, Quantity};
 use crate::number;
 use crate::outcome::{Chart, LEAST_SECONDS, Measure, Series};
 
-/// What is shown of a scenario where only one number is.
+/// The quantity that is shown for a scenario if there is only one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// How long it took.
@@ -15,8 +15,8 @@ pub enum Shown {
 }
 
 impl Shown {
-    /// The quantity of a scenario with this id and these measures: the first value of them if the
-    /// figure is about values, and there are any.
+    /// Returns the quantity of a scenario with this id and these measures: the first value of them
+    /// if the figure is about values, and there are any.
     pub fn of<'a>(id: &str, mut measures: impl Iterator<Item = &'a Measure>) -> Self {
         let quantity = figures::find(id).map_or(Quantity::Seconds, |figure| figure.quantity);
         if quantity == Quantity::Seconds {
@@ -28,7 +28,7 @@ impl Shown {
         }
     }
 
-    /// The number; `None` if it was not measured.
+    /// Returns the number; `None` if it was not measured.
     pub fn read(&self, measure: Option<&Measure>) -> Option<f64> {
         match self {
             Self::Seconds => measure.map(|measure| measure.seconds),
@@ -36,7 +36,7 @@ impl Shown {
         }
     }
 
-    /// Smaller values can't be measured.
+    /// Returns the smallest value that can be measured.
     pub fn least(&self) -> f64 {
         match self {
             Self::Seconds => LEAST_SECONDS,
@@ -44,7 +44,7 @@ impl Shown {
         }
     }
 
-    /// The number as it is read.
+    /// Formats the number.
     pub fn show(&self, value: Option<f64>) -> String {
         match (value, self) {
             (None, _) => number::NONE.to_owned(),
@@ -53,7 +53,7 @@ impl Shown {
         }
     }
 
-    /// A case, with what is shown of it.
+    /// Returns a case, with its quantity.
     pub fn case(&self, case: &str) -> String {
         match self {
             Self::Seconds => case.to_owned(),
@@ -61,7 +61,7 @@ impl Shown {
         }
     }
 
-    /// Bars of it. Each series has a measure for every label.
+    /// Returns bars of it. Each series has a measure for every label.
     pub fn bars(&self, labels: Vec<String>, series: &[(&str, Vec<Option<&Measure>>)]) -> Chart {
         let (title, unit) = match self {
             Self::Seconds => ("Seconds, less is better", "s"),

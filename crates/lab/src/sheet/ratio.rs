@@ -1,4 +1,4 @@
-//! How many times one number is another.
+//! Ratios of two numbers.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub enum Ratio {
 }
 
 impl Ratio {
-    /// The same for what can't be measured below `least`.
+    /// Returns the same for what can't be measured below `least`.
     pub fn of_measured(left: Option<f64>, right: Option<f64>, least: f64) -> Self {
         match (Self::of(left, right), right) {
             (Self::Times(_) | Self::Unbounded, Some(right)) if right < least => Self::TooFast,
@@ -26,7 +26,7 @@ impl Ratio {
         }
     }
 
-    /// How many times `right` is `left`.
+    /// Returns `left` divided by `right`.
     pub fn of(left: Option<f64>, right: Option<f64>) -> Self {
         match (left, right) {
             (Some(left), Some(right)) if left.is_finite() && right.is_finite() => {
@@ -45,7 +45,7 @@ impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str(number::NONE),
-            // What was divided by next to nothing.
+            // Something was divided by almost nothing.
             Self::Times(times) if !times.is_finite() => f.write_str("∞"),
             Self::Times(times) => write!(f, "{}×", number::three(*times)),
             Self::Unbounded => f.write_str("∞"),

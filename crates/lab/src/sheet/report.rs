@@ -8,7 +8,7 @@ use crate::figures;
 use crate::number;
 use crate::outcome::{About, Chart, Report, Row, ScenarioOutcome, Status};
 
-/// The document of one report.
+/// Returns the document of one report.
 pub fn document(report: &Report) -> Document {
     let about = &report.about;
     let mut sections = vec![
@@ -41,7 +41,7 @@ pub fn document(report: &Report) -> Document {
     }
 }
 
-/// What was measured, on what: a column for each report.
+/// Returns what was measured, and how: a column for each report.
 pub fn about_table(reports: &[(&str, &About)]) -> Table {
     type Show = fn(&About) -> String;
     const LINES: [(&str, Show); 14] = [
@@ -87,7 +87,7 @@ fn counts(about: &About) -> String {
     }
 }
 
-/// How a scenario is called: its id, and what is done.
+/// Returns the title of a scenario: its id, and what is done.
 pub fn title(id: &str) -> String {
     match figures::find(id) {
         Some(figure) => format!("{id}: {}", figure.title),
@@ -128,7 +128,7 @@ fn pair(row: &Row) -> Pair<'_> {
     Pair { case: row.case.clone(), left: row.off.as_ref(), right: row.on.as_ref() }
 }
 
-/// A case; with a mark where its "on" was done in software.
+/// Returns a case, with a mark if its "on" was done in software.
 pub fn case(row: &Row) -> String {
     match row.on.as_ref().and_then(|on| in_software::mark(OFF_ON.right, on)) {
         Some(mark) => format!("{} ({mark})", row.case),
@@ -136,7 +136,7 @@ pub fn case(row: &Row) -> String {
     }
 }
 
-/// How a scenario ended.
+/// Returns how a scenario ended.
 fn status(outcome: &ScenarioOutcome) -> Block {
     match &outcome.status {
         Status::Done => {
@@ -153,7 +153,7 @@ fn status(outcome: &ScenarioOutcome) -> Block {
     }
 }
 
-/// How many datastores were looked at when the scenario had done with them.
+/// Returns how many datastores were checked at the end of the scenario.
 fn checked(datastores: u64) -> String {
     match datastores {
         0 => String::from("no datastore was checked"),
@@ -162,7 +162,7 @@ fn checked(datastores: u64) -> String {
     }
 }
 
-/// Bars of all rows; `None` if nothing was measured.
+/// Returns bars of all rows; `None` if nothing was measured.
 fn chart(id: &str, rows: &[Row]) -> Option<Chart> {
     let measures = || rows.iter().flat_map(|row| row.on.iter().chain(&row.off));
     measures().next()?;

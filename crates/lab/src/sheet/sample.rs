@@ -1,4 +1,4 @@
-//! A report of made-up numbers, with everything in it that a report can have.
+//! A report of invented numbers, with everything that a report can have.
 
 use crate::figures;
 use crate::outcome::{
@@ -6,10 +6,10 @@ use crate::outcome::{
     Verdict,
 };
 
-/// A text that must not come through as it is.
+/// A text that must be escaped.
 pub const HOSTILE: &str = "<script>alert(\"1\")</script> & 'so' | on";
 
-/// A report with all figures, one way or the other. `speed` divides the seconds of "on".
+/// Returns a report with all figures, in different states. `speed` divides the seconds of "on".
 pub fn report(name: &str, speed: f64) -> Report {
     let mut scenarios: Vec<ScenarioOutcome> =
         figures::ALL.iter().map(|figure| outcome(figure.id, speed)).collect();
@@ -20,7 +20,7 @@ pub fn report(name: &str, speed: f64) -> Report {
     Report { about: about(name), scenarios }
 }
 
-/// What was measured, on what.
+/// Returns what was measured, and how.
 pub fn about(name: &str) -> About {
     About {
         array: String::from("HOLDFAST VOLUME 0001"),
@@ -43,7 +43,7 @@ pub fn about(name: &str) -> About {
     }
 }
 
-/// A scenario that ran, with cases of growing size.
+/// Returns a scenario that ran, with cases of growing size.
 pub fn outcome(id: &str, speed: f64) -> ScenarioOutcome {
     let cases = ["1 VM", "2 VMs", "4 VMs", "8 VMs", "16 VMs"];
     let rows = cases.iter().enumerate().map(|(index, case)| {
@@ -78,7 +78,7 @@ fn measure(seconds: f64, wire_bytes: u64, commands: u64) -> Measure {
     Measure { seconds, wire_bytes, host_cpu_s: seconds * 0.4, commands, ..Measure::default() }
 }
 
-/// Gives some scenarios what only they have.
+/// Adds to some scenarios what only they have.
 fn adorn(outcome: &mut ScenarioOutcome, speed: f64) {
     match outcome.id.as_str() {
         "P-6" => load_over_time(outcome),
@@ -102,7 +102,7 @@ fn adorn(outcome: &mut ScenarioOutcome, speed: f64) {
     }
 }
 
-/// Two loads, each disturbed at its own time.
+/// Adds two loads, each disturbed at its own time.
 fn load_over_time(outcome: &mut ScenarioOutcome) {
     let line = |name: &str, dip: f64| Line {
         name: name.to_owned(),
@@ -158,7 +158,7 @@ fn with_values(seconds: f64, iops: f64, p99_ms: f64) -> Measure {
     }
 }
 
-/// Cases of which one has no "off".
+/// Adds cases of which one has no "off".
 fn loads(outcome: &mut ScenarioOutcome, speed: f64) {
     let row = |case: &str, off: Option<f64>, on: f64| Row {
         case: case.to_owned(),
@@ -184,7 +184,7 @@ fn loads(outcome: &mut ScenarioOutcome, speed: f64) {
     }];
 }
 
-/// Lines that are neither off nor on.
+/// Returns lines that are neither off nor on.
 fn blocks() -> Chart {
     let line = |name: &str, size: f64| Line {
         name: name.to_owned(),

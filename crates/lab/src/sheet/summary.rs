@@ -1,4 +1,4 @@
-//! The table at the top of a report: every figure in a line, the paper's numbers beside ours.
+//! The table at the top of a report: every figure in a line, the paper's numbers next to ours.
 
 use super::Ratio;
 use super::document::{Cell, Column, Table, Tone, anchor};
@@ -8,7 +8,7 @@ use crate::figures::{self, Figure};
 use crate::number;
 use crate::outcome::{Report, Row, ScenarioOutcome, Status};
 
-/// Every figure, and every scenario that is none.
+/// Returns a table of every figure, and every scenario that is not one.
 pub fn table(report: &Report) -> Table {
     let there = Tone::Published;
     let columns = vec![
@@ -38,7 +38,7 @@ pub fn table(report: &Report) -> Table {
     Table { caption, columns, rows }
 }
 
-/// How it all went, in a sentence.
+/// Returns the overall result, in a sentence.
 pub fn sentence(report: &Report) -> String {
     let count = |is_it: fn(&Status) -> bool| {
         report.scenarios.iter().filter(|outcome| is_it(&outcome.status)).count()
@@ -90,7 +90,7 @@ fn row(figure: Option<&Figure>, found: Option<(usize, &ScenarioOutcome)>) -> Vec
     cells
 }
 
-/// How a scenario ended, and how many of its aims were met.
+/// Returns how a scenario ended, and how many of its goals were met.
 fn state(outcome: Option<&ScenarioOutcome>) -> Cell {
     let Some(outcome) = outcome else { return Cell::new("not run").toned(Tone::Faint) };
     match outcome.status {
@@ -111,8 +111,8 @@ fn nothing() -> [Cell; 4] {
     [(); 4].map(|()| Cell::new(number::NONE).toned(Tone::Faint))
 }
 
-/// The case that represents a scenario: the last one with both sides, which is the largest if the
-/// papers go up to one; without such a case, the last one.
+/// Returns the case that represents a scenario: the last one with both sides, which is the largest
+/// if the papers have increasing sizes; without such a case, the last one.
 fn headline(outcome: &ScenarioOutcome) -> [Cell; 4] {
     let has_both = |row: &&Row| row.off.is_some() && row.on.is_some();
     let Some(row) = outcome.rows.iter().rfind(has_both).or(outcome.rows.last()) else {
@@ -123,7 +123,7 @@ fn headline(outcome: &ScenarioOutcome) -> [Cell; 4] {
     let gain = match (&shown, Ratio::of(on, off)) {
         (Shown::Seconds, _) => Ratio::of_measured(off, on, shown.least()).to_string(),
         (_, Ratio::Unknown) => number::NONE.to_owned(),
-        // More may be better, or less: so it says of what to what.
+        // More may be better, or less: so it says which ratio it is.
         (_, ratio) => format!("on ÷ off {ratio}"),
     };
     [shown.case(&case(row)), shown.show(off), shown.show(on), gain].map(Cell::new)

@@ -1,4 +1,4 @@
-//! Tables of what was measured: two sides and their ratio.
+//! Tables of measurements: two sides and their ratio.
 
 use super::document::{Cell, Column, Table, Tone};
 use super::{Ratio, in_software};
@@ -6,23 +6,23 @@ use crate::figures::Figure;
 use crate::number;
 use crate::outcome::{LEAST_SECONDS, Measure, Value, Verdict};
 
-/// What a table sets side by side: off and on, or array A and array B.
+/// What a table compares: off and on, or array A and array B.
 #[derive(Clone, Copy)]
 pub struct Sides {
     /// On the left.
     pub left: &'static str,
     /// On the right.
     pub right: &'static str,
-    /// What the ratio is called.
+    /// The name of the ratio.
     pub ratio: &'static str,
-    /// Whether it is of the right to the left.
+    /// Whether it is right to left.
     pub is_reversed: bool,
 }
 
-/// The host's way and the array's, for what it costs: how many times more, off.
+/// The host's way and the array's, for costs: how many times more with off.
 pub const OFF_ON: Sides =
     Sides { left: "off", right: "on", ratio: "off ÷ on", is_reversed: false };
-/// The same for what else is measured, of which more may be better.
+/// The same for other values, of which more may be better.
 pub const ON_OFF: Sides = Sides { ratio: "on ÷ off", is_reversed: true, ..OFF_ON };
 /// Two arrays.
 pub const A_B: Sides = Sides { left: "A", right: "B", ratio: "A ÷ B", is_reversed: false };
@@ -37,16 +37,16 @@ pub struct Pair<'a> {
     pub right: Option<&'a Measure>,
 }
 
-/// One of the four measures: what it is called, how it is read and shown.
+/// One of the four measures: its name, how it is read and formatted.
 struct Quantity {
     name: &'static str,
     of: fn(&Measure) -> f64,
     show: fn(f64) -> String,
-    /// Smaller values can't be measured.
+    /// The smallest value that can be measured.
     least: f64,
 }
 
-/// What is measured of every case.
+/// What is measured for every case.
 const FOUR: [Quantity; 4] = [
     Quantity { name: "Seconds", of: |m| m.seconds, show: number::seconds, least: LEAST_SECONDS },
     Quantity {
@@ -69,7 +69,7 @@ const FOUR: [Quantity; 4] = [
     },
 ];
 
-/// The four measures of every case.
+/// Returns the four measures of every case.
 pub fn measures(caption: &str, sides: Sides, pairs: &[Pair<'_>]) -> Table {
     let mut columns = vec![Column::words("Case")];
     for quantity in &FOUR {
@@ -90,7 +90,7 @@ pub fn measures(caption: &str, sides: Sides, pairs: &[Pair<'_>]) -> Table {
     Table { caption: caption.to_owned(), columns, rows: rows.collect() }
 }
 
-/// A case, which says what of it was done in software although it was to be offloaded.
+/// Returns a case, with a mark for what was done in software although it was to be offloaded.
 fn case(sides: &Sides, pair: &Pair<'_>) -> Cell {
     let sides = [(sides.left, pair.left), (sides.right, pair.right)];
     let marks: Vec<String> =
@@ -101,7 +101,7 @@ fn case(sides: &Sides, pair: &Pair<'_>) -> Cell {
     Cell::new(format!("{} ({})", pair.case, marks.join(", "))).toned(Tone::Bad)
 }
 
-/// Other measured values; `None` if there are none.
+/// Returns other measured values; `None` if there are none.
 pub fn values(caption: &str, sides: Sides, pairs: &[Pair<'_>]) -> Option<Table> {
     let columns = vec![
         Column::words("Case"),
@@ -123,7 +123,7 @@ pub fn values(caption: &str, sides: Sides, pairs: &[Pair<'_>]) -> Option<Table> 
     (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows })
 }
 
-/// Repeated measurements: how many, and their range; `None` if nothing was repeated.
+/// Returns repeated measurements: their number and range; `None` if nothing was repeated.
 pub fn spreads(sides: Sides, pairs: &[Pair<'_>]) -> Option<Table> {
     let mut rows = Vec::new();
     for pair in pairs {
@@ -146,13 +146,13 @@ pub fn spreads(sides: Sides, pairs: &[Pair<'_>]) -> Option<Table> {
     (!rows.is_empty()).then_some(Table { caption, columns, rows })
 }
 
-/// The value of a measure with this name and unit.
+/// Returns the value of a measure with this name and unit.
 pub fn value(measure: &Measure, name: &str, unit: &str) -> Option<f64> {
     let is_it = |value: &&Value| value.name == name && value.unit == unit;
     measure.values.iter().find(is_it).map(|value| value.value)
 }
 
-/// The names and units of all values of a line, once each.
+/// Returns the names and units of all values of a line, once each.
 fn names<'a>(pair: &Pair<'a>) -> Vec<(&'a str, &'a str)> {
     let mut names = Vec::new();
     for value in [pair.left, pair.right].into_iter().flatten().flat_map(|side| &side.values) {
@@ -165,7 +165,7 @@ fn names<'a>(pair: &Pair<'a>) -> Vec<(&'a str, &'a str)> {
 }
 
 impl Sides {
-    /// Two numbers and their ratio.
+    /// Returns two numbers and their ratio.
     fn compared(
         &self,
         left: Option<f64>,
@@ -183,7 +183,7 @@ impl Sides {
     }
 }
 
-/// What a paper published.
+/// Returns what a paper published.
 pub fn published(figure: &Figure) -> Table {
     let tone = Tone::Published;
     let columns = vec![
@@ -205,7 +205,7 @@ pub fn published(figure: &Figure) -> Table {
     Table { caption, columns, rows: rows.collect() }
 }
 
-/// What was to be reached, and what was.
+/// Returns the goals, and the results.
 pub fn verdicts(verdicts: &[Verdict]) -> Table {
     let columns = ["Aim", "Goal", "Measured", "Verdict", "Why"].map(Column::words);
     let rows = verdicts.iter().map(|verdict| {

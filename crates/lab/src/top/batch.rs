@@ -15,13 +15,13 @@ use super::watch::{Next, Watch};
 /// Columns before those of esxtop.
 const FIRST: [&str; 3] = ["TIME", "HOST", "DEVICE"];
 
-/// How long is waited at a time for a lab that is late.
+/// How long to wait at a time for a lab that is late.
 const LATE: Duration = Duration::from_secs(1);
 
 /// Prints a header, then a line for each device, host and interval, up to `count` intervals.
 ///
 /// # Errors
-/// Those of looking, and if nothing can be printed.
+/// Those of reading, and if nothing can be printed.
 pub(super) fn run(
     mut watch: Watch,
     interval: Duration,
@@ -50,8 +50,8 @@ pub(super) fn run(
     Ok(Ended::Looker)
 }
 
-/// Waits until an interval is over and something newer was published: what that was, and whether
-/// it is the end.
+/// Waits until an interval is over and something newer was published; returns that, and whether it
+/// is the end.
 fn wait(watch: &mut Watch, due: Instant) -> Result<(Option<Snapshot>, Option<Ended>), String> {
     let mut newest = None;
     loop {
@@ -88,14 +88,14 @@ fn record(after: &Snapshot, line: &Line) -> Vec<String> {
     fields
 }
 
-/// A time as RFC 3339 has it; as the number that it is where no calendar goes that far.
+/// Formats a time by RFC 3339; as a number if it is beyond any calendar.
 fn time_of(wall_ms: u64) -> String {
     let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(wall_ms) * 1_000_000);
     let text = time.ok().and_then(|time| time.format(&Rfc3339).ok());
     text.unwrap_or_else(|| wall_ms.to_string())
 }
 
-/// Whether the reader has closed the pipe, as with `| head`: not an error.
+/// Returns whether the reader has closed the pipe, as with `| head`: not an error.
 fn is_closed(result: csv::Result<()>) -> Result<bool, String> {
     let Err(error) = result else { return Ok(false) };
     match error.kind() {
@@ -121,7 +121,7 @@ mod tests {
             pid: std::process::id(),
             sequence,
             monotonic_us: sequence * 1_000_000,
-            // Never old, and still shown.
+            // Beyond any calendar, and still shown.
             wall_ms: u64::MAX,
             ended,
             hosts: vec![host],

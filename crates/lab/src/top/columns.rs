@@ -1,4 +1,4 @@
-//! The columns, by the names that esxtop gives them (002, tables 2 and 3; 000, figure 22).
+//! The columns, with the names that esxtop gives them (002, tables 2 and 3; 000, figure 22).
 
 use Value::{Count, MbPerSecond, MeanMs, PerSecond};
 
@@ -10,26 +10,26 @@ use crate::host::{Class, Tally};
 pub struct Column {
     /// Its name.
     pub name: &'static str,
-    /// What it shows.
+    /// Its meaning.
     pub what: &'static str,
     value: Value,
 }
 
-/// Where a column's value comes from.
+/// The source of a column's value.
 #[derive(Clone, Copy, Debug)]
 enum Value {
-    /// How many until now.
+    /// The total so far.
     Count(fn(&Line) -> u64),
-    /// How many a second, in the interval.
+    /// The number per second, in the interval.
     PerSecond(fn(&Line) -> u64),
-    /// MB a second, in the interval.
+    /// MB per second, in the interval.
     MbPerSecond(fn(&Line) -> u64),
     /// The mean of the interval, in milliseconds.
     MeanMs(fn(&Line) -> Tally),
 }
 
 impl Column {
-    /// The value, to be compared.
+    /// Returns the value, for comparison.
     pub fn value(&self, line: &Line) -> f64 {
         match self.value {
             Value::Count(of) => of(line) as f64,
@@ -39,7 +39,7 @@ impl Column {
         }
     }
 
-    /// The value as it is shown: counts whole, all else with two decimals, as esxtop does.
+    /// Formats the value: counts as integers, everything else with two decimals, as esxtop does.
     pub fn text(&self, line: &Line) -> String {
         match self.value {
             Value::Count(of) => of(line).to_string(),
@@ -89,7 +89,7 @@ pub(super) mod tests {
     use super::*;
     use crate::host::{Ended, Totals};
 
-    /// A line in which everything differs, over an interval of 2 s.
+    /// Returns a line in which everything differs, over an interval of 2 s.
     pub(in crate::top) fn line() -> Line {
         let tally =
             |n: u64| Tally { count: 2 * n, bytes: (4 * n) << 20, latency_us: 2 * n * n * 1000 };
@@ -121,7 +121,7 @@ pub(super) mod tests {
         let line = line();
         let shown: Vec<(&str, String)> =
             COLUMNS.iter().map(|column| (column.name, column.text(&line))).collect();
-        // In `Class::ALL`: read 1, write 2, clone 3, ATS 4, zero 5, delete 6.
+        // In the order of `Class::ALL`: read 1, write 2, clone 3, ATS 4, zero 5, delete 6.
         let expected = [
             ("CLONE_RD", "300"),
             ("CLONE_WR", "320"),

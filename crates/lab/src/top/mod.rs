@@ -1,8 +1,8 @@
-//! `holdfast-lab top`: what the hosts of a running lab count, as esxtop shows it.
+//! `holdfast-lab top`: the counters of the hosts of a running lab, as esxtop shows them.
 //!
-//! A lab publishes its counters in a file, each second ([`Publisher`]); `top` looks at the file,
-//! from another process, live or in lines of CSV. So it costs the lab next to nothing, and works
-//! over whatever carries a file.
+//! A lab publishes its counters in a file, each second ([`Publisher`]); `top` reads the file, in
+//! another process, live or as lines of CSV. So it costs the lab almost nothing, and works over
+//! anything that transports a file.
 
 mod batch;
 mod columns;
@@ -49,7 +49,7 @@ pub struct TopArgs {
     count: Option<u64>,
 }
 
-/// Shows counters until the lab ends, the count is reached, or whoever looks has seen enough.
+/// Shows counters until the lab ends, the count is reached, or the observer quits.
 ///
 /// # Errors
 /// In one line, with what to do: if nothing publishes there, or does so no longer.
@@ -76,16 +76,16 @@ pub fn run(args: &TopArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// Why looking has ended.
+/// Why observing has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
-    /// The lab did, in order.
+    /// The lab ended cleanly.
     Lab,
     /// The observer has quit.
     Looker,
 }
 
-/// A flag that the usual signals set, so that a terminal is left as it was found.
+/// Returns a flag that the usual signals set, so that the terminal is restored.
 fn stopped_by_signals() -> Result<Arc<AtomicBool>, String> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));

@@ -1,39 +1,39 @@
-//! Where counters are published, and how a file is replaced whole.
+//! Where counters are published, and replacing a file atomically.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The name at the default place.
+/// The default file name.
 const NAME: &str = "holdfast-lab.json";
 
-/// Where a lab publishes by default: in the user's runtime directory, or without one in that of
-/// temporary files.
+/// Returns where a lab publishes by default: in the user's runtime directory, or without one in
+/// that of temporary files.
 pub fn default_place() -> PathBuf {
     place_in(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), std::env::temp_dir())
 }
 
 fn place_in(runtime: Option<PathBuf>, temporary: PathBuf) -> PathBuf {
-    // The XDG base directory specification: a path that is not absolute is no path.
+    // The XDG base directory specification: a path that is not absolute is ignored.
     runtime.filter(|path| path.is_absolute()).unwrap_or(temporary).join(NAME)
 }
 
-/// Replaces a file: who reads it finds what was there or what is there, never a part.
+/// Replaces a file: readers find the old or the new content, never a part.
 ///
 /// # Errors
-/// What the system says, with the path.
+/// Those of the system, with the path.
 pub(super) fn replace(path: &Path, text: &str) -> Result<(), String> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", std::process::id()));
     let temporary = PathBuf::from(name);
     let result = write_new(&temporary, text).and_then(|()| std::fs::rename(&temporary, path));
     result.map_err(|error| {
-        // What could not be made need not be there.
+        // What could not be created need not be there.
         let _ = std::fs::remove_file(&temporary);
         format!("{}: {error}", path.display())
     })
 }
 
-/// Never follows a link that somebody else has put there: the directory may be everyone's.
+/// Never follows a link that another user has put there: the directory may be writable by everyone.
 fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),

@@ -9,7 +9,7 @@ use super::watch::is_gone;
 use crate::engine::{Reactor, Task};
 use crate::host::Host;
 
-/// How often.
+/// How often to publish.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Writes counters to a file, each second and at the end.
@@ -21,8 +21,8 @@ pub struct Publisher<F: Fn() -> Vec<Host>> {
 }
 
 impl<F: Fn() -> Vec<Host> + 'static> Publisher<F> {
-    /// Publishes the counters of the hosts that there are, until the task is dropped, or its engine
-    /// is: that writes them once more, as the last.
+    /// Publishes the counters of the existing hosts, until the task or its engine is dropped, which
+    /// writes them a last time.
     ///
     /// # Errors
     /// If the file can't be written, or another lab publishes there.
@@ -54,7 +54,7 @@ impl<F: Fn() -> Vec<Host>> Publisher<F> {
         replace(&self.path, &(text + "\n"))
     }
 
-    /// A lab is not for its counters: it goes on without them, and says so once.
+    /// A lab does not depend on its counters: it continues without them, and reports that once.
     fn try_write(&mut self, ended: bool) {
         match self.write(ended) {
             Ok(()) => self.complained = false,
@@ -73,7 +73,7 @@ impl<F: Fn() -> Vec<Host>> Drop for Publisher<F> {
     }
 }
 
-/// The lab that publishes in a file now, if there is one besides this.
+/// Returns another lab that publishes in a file now, if there is one.
 fn occupant(path: &Path) -> Option<u32> {
     let snapshot = Snapshot::read(path).ok()?;
     let is_over = snapshot.ended || snapshot.pid == std::process::id() || is_gone(snapshot.pid);

@@ -1,4 +1,4 @@
-//! From two snapshots to what happened in between.
+//! The activity between two snapshots.
 
 use super::snapshot::{DeviceSnapshot, HostSnapshot, Snapshot};
 use crate::host::{Class, Ended, Tally, Totals};
@@ -6,20 +6,20 @@ use crate::host::{Class, Ended, Tally, Totals};
 /// Bytes in esxtop's MB.
 const MB: f64 = 1_048_576.0;
 
-/// What a host did to a device: until now, and in the last interval.
+/// What a host did to a device: in total, and in the last interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     /// The host's name.
     pub host: String,
     /// The device's name.
     pub device: String,
-    /// The device's number.
+    /// The device's LUN.
     pub lun: u16,
     /// The interval, in seconds.
     pub seconds: f64,
-    /// All that was counted.
+    /// The totals.
     pub all: Totals,
-    /// What of it was counted in the interval.
+    /// The counts of the interval.
     pub recent: Totals,
 }
 
@@ -28,32 +28,32 @@ pub struct Line {
 pub struct HostLine {
     /// The host's name.
     pub host: String,
-    /// Paths that can be used now.
+    /// The number of paths that can be used now.
     pub paths_up: usize,
-    /// Its paths.
+    /// The number of its paths.
     pub paths: usize,
-    /// Commands a second.
+    /// Commands per second.
     pub commands: f64,
-    /// MB a second that it sent.
+    /// MB per second that it sent.
     pub sent_mb: f64,
-    /// MB a second that it received.
+    /// MB per second that it received.
     pub received_mb: f64,
 }
 
 impl Line {
-    /// So many in the interval, as a rate a second.
+    /// Returns a count of the interval as a rate per second.
     pub fn per_second(&self, count: u64) -> f64 {
         rate(count, self.seconds)
     }
 
-    /// Bytes of the interval, in MB a second.
+    /// Returns bytes of the interval in MB per second.
     pub fn mb_per_second(&self, bytes: u64) -> f64 {
         rate(bytes, self.seconds) / MB
     }
 }
 
-/// What happened between two snapshots, a line for each host and device of the later one. Counters
-/// that have gone back belong to a host that was made anew, or to another run: they began at zero.
+/// Returns what happened between two snapshots, a line for each host and device of the later one.
+/// Counters that have decreased belong to a new host, or to another run: they began at zero.
 pub fn rates(before: &Snapshot, after: &Snapshot) -> Vec<Line> {
     let seconds = after.time_since(before).as_secs_f64();
     let mut lines = Vec::new();
@@ -74,7 +74,7 @@ pub fn rates(before: &Snapshot, after: &Snapshot) -> Vec<Line> {
     lines
 }
 
-/// The same of the paths of each host.
+/// Returns the same for the paths of each host.
 pub fn host_rates(before: &Snapshot, after: &Snapshot) -> Vec<HostLine> {
     let seconds = after.time_since(before).as_secs_f64();
     let line = |host: &HostSnapshot| {
@@ -117,12 +117,12 @@ fn device_of<'a>(host: &'a HostSnapshot, device: &DeviceSnapshot) -> Option<&'a 
     host.devices.iter().find(|known| (known.lun, &known.name) == (device.lun, &device.name))
 }
 
-/// What was added to `before`; all of `after` where it has begun anew meanwhile.
+/// Returns what was added to `before`; all of `after` if it has restarted meanwhile.
 fn between(before: Option<&Totals>, after: &Totals) -> Totals {
     before.and_then(|before| added(before, after)).unwrap_or_else(|| after.clone())
 }
 
-/// The increase; `None` if something has decreased.
+/// Returns the increase; `None` if something has decreased.
 fn added(before: &Totals, after: &Totals) -> Option<Totals> {
     let mut classes = after.classes.clone();
     for class in Class::ALL {
@@ -155,7 +155,7 @@ fn tally_added(before: &Tally, after: &Tally) -> Option<Tally> {
 mod tests {
     use super::*;
 
-    /// A host with one device, after this many copies of 1 MiB, 2 ms each.
+    /// Returns a host with one device, after this many copies of 1 MiB, 2 ms each.
     fn snapshot(pid: u32, seconds: u64, copies: u64) -> Snapshot {
         let tally = Tally { count: copies, bytes: copies << 20, latency_us: copies * 2000 };
         let mut totals = Totals { clone_read: tally, conflicts: copies, ..Totals::default() };

@@ -16,23 +16,23 @@ use super::snapshot::Snapshot;
 use super::table::{Press, Table, View};
 use super::watch::{Next, Watch};
 
-/// Between two looks at the keyboard.
+/// The interval between two checks of the keyboard.
 const KEYS: Duration = Duration::from_millis(100);
 /// Without a change for so long, the screen says so.
 const LATE: Duration = Duration::from_secs(3);
-/// Cells of the columns of hosts and of numbers.
+/// The widths of the columns of hosts and of numbers.
 const HOST_WIDTH: u16 = 12;
 const NUMBER_WIDTH: u16 = 10;
 /// `naa.` and 32 digits.
 const DEVICE_WIDTH: u16 = 36;
 
-/// Shows the counters until the lab ends, `count` intervals are over, or a key says so. The
-/// terminal is restored in any case, in a panic too.
+/// Shows the counters until the lab ends, `count` intervals are over, or a key is pressed to quit.
+/// The terminal is restored in any case, even after a panic.
 ///
 /// # Errors
-/// Those of looking and of the terminal.
+/// Those of reading and of the terminal.
 pub(super) fn run(watch: Watch, interval: Duration, count: u64) -> Result<Ended, String> {
-    // This also makes a panic restore the terminal before it says what it is about.
+    // This also makes a panic restore the terminal before its message.
     let mut terminal =
         ratatui::try_init().map_err(|error| format!("the terminal can't be used: {error}"))?;
     let result = Screen::new(watch, interval, count).run(&mut terminal);
@@ -133,7 +133,7 @@ impl Screen {
     }
 }
 
-/// What a key does; none for all that does nothing.
+/// Returns what a key does; none for keys without a function.
 fn press_of(event: &Event) -> Option<Press> {
     let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) = event else {
         return None;

@@ -1,4 +1,4 @@
-//! What is published: the counters of all hosts at one moment.
+//! What is published: the counters of all hosts at one time.
 
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
@@ -7,40 +7,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::{Host, Totals};
 
-/// The form of the file. Another form gets another number.
+/// The format of the file. Another format gets another number.
 const FORM: u32 = 1;
 
-/// All counters of a lab's hosts at one moment.
+/// All counters of a lab's hosts at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// The form of the file.
+    /// The format of the file.
     pub form: u32,
     /// The process that publishes.
     pub pid: u32,
-    /// When it began to, in milliseconds since 1970: with `pid`, which run this is.
+    /// When it began to, in milliseconds since 1970: identifies this run, together with `pid`.
     pub began_ms: u64,
     /// How many snapshots of this run came before.
     pub sequence: u64,
-    /// The time since it began, in microseconds, by a clock that only goes on.
+    /// The time since it began, in microseconds, by a monotonic clock.
     pub monotonic_us: u64,
-    /// The time of day, in milliseconds since 1970.
+    /// The wall-clock time, in milliseconds since 1970.
     pub wall_ms: u64,
-    /// This is the last one: the lab has ended in order.
+    /// This is the last one: the lab has ended cleanly.
     pub ended: bool,
     /// Each host.
     pub hosts: Vec<HostSnapshot>,
 }
 
-/// A host's.
+/// The counters of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSnapshot {
     /// What it is called.
     pub name: String,
-    /// Paths that can be used now.
+    /// The number of paths that can be used now.
     pub paths_up: usize,
-    /// Its paths.
+    /// The number of its paths.
     pub paths: usize,
-    /// Commands that all paths have carried: what was sent again counts again.
+    /// Commands that all paths have carried, including repeated ones.
     pub commands: u64,
     /// Bytes sent on all paths.
     pub sent_bytes: u64,
@@ -50,12 +50,12 @@ pub struct HostSnapshot {
     pub devices: Vec<DeviceSnapshot>,
 }
 
-/// What a host has counted of a device.
+/// A host's counters of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceSnapshot {
     /// `naa.` and digits.
     pub name: String,
-    /// Its number.
+    /// Its LUN.
     pub lun: u16,
     /// The counters.
     #[serde(flatten)]
@@ -63,7 +63,7 @@ pub struct DeviceSnapshot {
 }
 
 impl HostSnapshot {
-    /// A host's counters now.
+    /// Returns a host's current counters.
     pub fn of(host: &Host) -> Self {
         let wire = host.wire_bytes();
         let device = |((name, lun), totals)| DeviceSnapshot { name, lun, totals };
@@ -83,7 +83,7 @@ impl Snapshot {
     /// Reads a file.
     ///
     /// # Errors
-    /// If it is not there, or not what a lab publishes, with what to do.
+    /// If it does not exist, or is not what a lab publishes, with what to do.
     pub fn read(path: &Path) -> Result<Self, String> {
         let place = path.display();
         let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
@@ -102,19 +102,19 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// Whether two are of the same run of a lab.
+    /// Returns whether two are of the same run of a lab.
     pub fn is_of_the_run_of(&self, other: &Self) -> bool {
         (self.pid, self.began_ms) == (other.pid, other.began_ms)
     }
 
-    /// The time between two. From the start of the run where `before` is of another.
+    /// Returns the time between two. From the start of the run if `before` is of another.
     pub fn time_since(&self, before: &Self) -> Duration {
         let begin = if self.is_of_the_run_of(before) { before.monotonic_us } else { 0 };
         Duration::from_micros(self.monotonic_us.saturating_sub(begin))
     }
 }
 
-/// What makes snapshots of one run.
+/// Creates the snapshots of one run.
 #[derive(Debug)]
 pub(super) struct Series {
     began: Instant,

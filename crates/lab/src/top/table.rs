@@ -4,10 +4,10 @@ use super::columns::{COLUMNS, Column};
 use super::rates::{HostLine, Line, host_rates, rates};
 use super::snapshot::Snapshot;
 
-/// How rows are ordered, and from which column on they are shown.
+/// The order of rows, and the first column that is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct View {
-    /// By this column, the greatest first; none is by host and device.
+    /// By this column, in descending order; none is by host and device.
     pub(super) sort: Option<usize>,
     /// The first column that is shown.
     pub(super) first: usize,
@@ -19,7 +19,7 @@ pub(super) enum Press {
     Quit,
     Left,
     Right,
-    /// Sort by the next column, or by the one before.
+    /// Sort by the next column, or by the previous one.
     SortNext,
     SortPrevious,
 }
@@ -48,7 +48,7 @@ impl View {
         }
     }
 
-    /// The columns from the first on that is shown, as many as there is room for.
+    /// Returns the columns from the first one shown, as many as there is room for.
     pub(super) fn columns(&self, room: usize) -> &'static [Column] {
         let from = COLUMNS.get(self.first..).unwrap_or_default();
         from.get(..room).unwrap_or(from)
@@ -67,7 +67,7 @@ impl Table {
         Self { hosts: host_rates(before, after), lines: rates(before, after) }
     }
 
-    /// The lines in the order of a view.
+    /// Returns the lines in the order of a view.
     pub(super) fn sorted(&self, view: View) -> Vec<&Line> {
         let mut lines: Vec<&Line> = self.lines.iter().collect();
         if let Some(column) = view.sort.and_then(|sort| COLUMNS.get(sort)) {

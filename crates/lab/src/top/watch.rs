@@ -1,16 +1,16 @@
-//! Looks at the file of a lab, again and again.
+//! Reads the file of a lab repeatedly.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::snapshot::Snapshot;
 
-/// Between two looks.
+/// The interval between two reads.
 const LOOK: Duration = Duration::from_millis(100);
-/// A lab that no longer runs, and has not written for this long, did not end in order.
+/// A lab that is not running, and has not written for this long, did not end cleanly.
 const GONE_AFTER: Duration = Duration::from_secs(3);
-/// A lab that runs but has not written for this long hangs: it publishes each second, and no login
-/// takes that long.
+/// A lab that is running but has not written for this long hangs: it publishes each second, and no
+/// login takes that long.
 const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 /// What comes next from a lab.
@@ -18,7 +18,7 @@ const STUCK_AFTER: Duration = Duration::from_secs(60);
 pub(super) enum Next {
     /// Newer counters.
     Snapshot(Snapshot),
-    /// None yet, and the time is up.
+    /// None yet, and the time is over.
     Nothing,
     /// The last counters, if they are newer: the lab has ended.
     Ended(Option<Snapshot>),
@@ -26,7 +26,7 @@ pub(super) enum Next {
     Stopped,
 }
 
-/// A lab's file, and what was seen in it.
+/// A lab's file, and what was read from it.
 pub(super) struct Watch {
     path: PathBuf,
     last: Snapshot,
@@ -35,7 +35,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Begins to look. `stop` tells when to cease.
+    /// Begins to read. `stop` returns whether to stop.
     ///
     /// # Errors
     /// If no lab publishes there now.
@@ -60,12 +60,12 @@ impl Watch {
         Ok(watch)
     }
 
-    /// What was seen last.
+    /// Returns the last snapshot.
     pub(super) fn last(&self) -> &Snapshot {
         &self.last
     }
 
-    /// How long nothing has changed.
+    /// Returns for how long nothing has changed.
     pub(super) fn age(&self) -> Duration {
         self.changed.elapsed()
     }
@@ -73,7 +73,7 @@ impl Watch {
     /// Waits for newer counters until `when`.
     ///
     /// # Errors
-    /// If the file is gone, or its lab is, without having said so.
+    /// If the file is gone, or its lab is, without having reported its end.
     pub(super) fn next(&mut self, when: Instant) -> Result<Next, String> {
         loop {
             if (self.stop)() {
@@ -119,7 +119,7 @@ impl Watch {
     }
 }
 
-/// The state of a lab that last wrote this long ago; `None` if all is well.
+/// Returns the problem of a lab that last wrote this long ago; `None` if there is none.
 fn verdict(age: Duration, is_gone: bool) -> Option<&'static str> {
     if is_gone && age > GONE_AFTER {
         return Some("is gone without having ended in order");
@@ -127,7 +127,7 @@ fn verdict(age: Duration, is_gone: bool) -> Option<&'static str> {
     (age > STUCK_AFTER).then_some("hangs, or runs elsewhere")
 }
 
-/// Whether there is no such process, as far as can be seen from here.
+/// Returns whether there is no such process, as far as can be determined.
 pub(super) fn is_gone(pid: u32) -> bool {
     Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{pid}")).exists()
 }

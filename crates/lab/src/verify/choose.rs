@@ -1,4 +1,4 @@
-//! What a load does next: chosen at random, the same for the same seed.
+//! The random choice of a load's next operation, the same for the same seed.
 
 use super::Kind;
 use super::operation::{Action, REGION_BLOCKS, ZeroBy};
@@ -7,16 +7,16 @@ use crate::random::Random;
 /// Chooses.
 #[derive(Debug)]
 pub struct Chooser {
-    /// What may be chosen.
+    /// The kinds to choose from.
     pub kinds: Vec<Kind>,
-    /// How many blocks the span has.
+    /// The number of blocks of the span.
     pub blocks: u64,
-    /// The numbers.
+    /// The random numbers.
     pub random: Random,
 }
 
 impl Chooser {
-    /// What to do next.
+    /// Returns the next kind.
     pub fn kind(&mut self) -> Kind {
         let kinds = &self.kinds;
         if kinds.contains(&Kind::Write) && self.random.percent(50) {
@@ -26,7 +26,7 @@ impl Chooser {
         kinds.get(index).copied().unwrap_or(Kind::Write)
     }
 
-    /// A range inside one region, of `most` blocks at most; half of them are one block.
+    /// Returns a range within one region, of at most `most` blocks; half of them are one block.
     pub fn small(&mut self, most: u64) -> (u64, u64) {
         let blocks = self.blocks;
         let count = if self.random.percent(50) { 1 } else { 1 + self.random.below(most) };
@@ -35,7 +35,7 @@ impl Chooser {
         (first, count.min(end.min(blocks) - first))
     }
 
-    /// A range as offloads have it: part of a region, or one to four whole ones.
+    /// Returns a range for offloads: part of a region, or one to four whole ones.
     fn range(&mut self) -> (u64, u64) {
         if self.random.percent(60) {
             return self.small(REGION_BLOCKS);
@@ -45,7 +45,7 @@ impl Chooser {
         (self.random.below(regions) * REGION_BLOCKS, count * REGION_BLOCKS)
     }
 
-    /// An action of a kind; it may reach past the span, or overlap itself.
+    /// Returns an action of a kind; it may exceed the span, or overlap itself.
     pub fn action(&mut self, kind: Kind) -> Action {
         match kind {
             Kind::Read | Kind::Write => {

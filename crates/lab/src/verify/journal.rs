@@ -22,7 +22,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Begins a journal, or takes up what one says. Also gives the next free operation number.
+    /// Begins a journal, or continues an existing one. Also returns the next free operation number.
     pub fn open(path: &Path, span_bytes: u64, seed: u64) -> Result<(Self, Model, u64), String> {
         let fail = |error: std::io::Error| format!("{}: {error}", path.display());
         let text = match std::fs::read_to_string(path) {
@@ -30,7 +30,7 @@ impl Journal {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(fail(error)),
         };
-        // A line that its writer did not finish was followed by nothing that was sent.
+        // An incomplete last line was followed by nothing that was sent.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let file = OpenOptions::new().create(true).append(true).open(path).map_err(fail)?;
         file.set_len(whole as u64).map_err(fail)?;
@@ -45,12 +45,12 @@ impl Journal {
         Ok((journal, model, next))
     }
 
-    /// An operation is about to be sent.
+    /// Records an operation that is about to be sent.
     pub fn start(&mut self, operation: &Operation) -> Result<(), String> {
         self.line(format_args!("start {} {}", operation.id, operation.action))
     }
 
-    /// An operation has ended.
+    /// Records the end of an operation.
     pub fn finish(&mut self, id: u64, outcome: &Outcome) -> Result<(), String> {
         match outcome {
             Outcome::Done => self.line(format_args!("done {id}")),
@@ -62,7 +62,7 @@ impl Journal {
         }
     }
 
-    /// Hands all lines to the kernel: before anything they announce is sent.
+    /// Passes all lines to the kernel: before anything they announce is sent.
     pub fn flush(&mut self) -> Result<(), String> {
         self.file.flush().map_err(|error| format!("the journal: {error}"))
     }
@@ -72,7 +72,7 @@ impl Journal {
     }
 }
 
-/// The model that a journal leads to, and the next free operation number.
+/// Returns the model that results from a journal, and the next free operation number.
 pub fn replay(text: &str) -> Result<(Model, u64), String> {
     let mut lines = text.lines().enumerate();
     let wrong = |number: usize| format!("line {} of the journal makes no sense", number + 1);

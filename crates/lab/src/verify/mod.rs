@@ -1,11 +1,11 @@
-//! A load that knows what every block must hold: the oracle of the kill -9 test.
+//! A load that knows what every block must contain: the oracle of the kill -9 test.
 //!
-//! Blocks of 4 KiB describe themselves (which operation wrote them, and where). Each MiB of the
-//! span has one operation in flight at most, so that what it may hold is always known: what the
-//! last acknowledged operation left, or what the one in flight leaves. When the target dies, the
-//! operations that were not answered are settled by reading what they touched: each block of a
-//! write holds the old or the new, and a copy, a zeroing, an unmap or a COMPARE AND WRITE has
-//! happened wholly or not at all. All is kept in a journal, so that another process can verify.
+//! Blocks of 4 KiB are self-describing (which operation wrote them, and where). Each MiB of the
+//! span has at most one operation in flight, so its possible content is always known: what the last
+//! acknowledged operation left, or what the one in flight leaves. When the target dies, unanswered
+//! operations are settled by reading what they touched: each block of a write has the old or the
+//! new content, and a copy, a zeroing, an unmap or a COMPARE AND WRITE has happened completely or
+//! not at all. Everything is recorded in a journal, so that another process can verify.
 
 mod choose;
 mod journal;
@@ -81,7 +81,7 @@ pub struct VerifyArgs {
     pub connect: ConnectArgs,
 }
 
-/// What a load or a verification did.
+/// The results of a load or a verification.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub struct Summary {
     /// Operations acknowledged.
@@ -90,7 +90,7 @@ pub struct Summary {
     pub reads: u64,
     /// Operations put off by the target.
     pub put_off: u64,
-    /// How often all sessions had to connect anew.
+    /// How often all sessions had to reconnect.
     pub reconnects: u64,
     /// Unanswered operations that had happened.
     pub settled_done: u64,

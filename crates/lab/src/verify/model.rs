@@ -1,4 +1,4 @@
-//! What every block must hold.
+//! What every block must contain.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use crate::random::Random;
 /// Marks a block that the load has written.
 const MAGIC: [u8; 8] = *b"holdlab1";
 
-/// What a block holds: zeros, or what an operation wrote to a block first. Copies carry it on.
+/// The content of a block: zeros, or what an operation first wrote to a block. Copies preserve it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     /// The operation that wrote it; 0 for zeros.
     pub operation: u64,
-    /// The block that it wrote it to.
+    /// The block to which it was written.
     pub block: u64,
 }
 
-/// How an unanswered operation turned out.
+/// The result of an unanswered operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Every block holds the new.
+    /// Every block has the new content.
     Done,
-    /// Every block holds the old.
+    /// Every block has the old content.
     NotDone,
-    /// Some hold the new (true), in the order of the blocks. Only a write may.
+    /// Some have the new one (true), in the order of the blocks. Only possible for a write.
     Part(Vec<bool>),
 }
 
@@ -38,7 +38,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// A span of zeros.
+    /// Creates a span of zeros.
     pub fn new(seed: u64, span_bytes: u64) -> Self {
         let blocks = span_bytes / BLOCK_BYTES;
         Self {
@@ -49,12 +49,12 @@ impl Model {
         }
     }
 
-    /// How many blocks the span has.
+    /// Returns the number of blocks of the span.
     pub fn block_count(&self) -> u64 {
         self.blocks.len() as u64
     }
 
-    /// What a block must hold, as far as nothing is in flight there.
+    /// Returns what a block must contain, if nothing is in flight there.
     pub fn content(&self, block: u64) -> Content {
         self.blocks[block as usize]
     }
@@ -75,7 +75,7 @@ impl Model {
         bytes[24..32].copy_from_slice(&content.block.to_le_bytes());
     }
 
-    /// Whether regions are free for an operation or a read.
+    /// Returns whether regions are free for an operation or a read.
     pub fn are_free(&self, regions: &[u64]) -> bool {
         regions.iter().all(|region| self.locked.get(*region as usize) == Some(&false))
     }
@@ -89,13 +89,13 @@ impl Model {
         }
     }
 
-    /// Notes that an operation is about to be sent.
+    /// Records that an operation is about to be sent.
     pub fn start(&mut self, operation: Operation) {
         self.lock(&operation.action.regions(), true);
         self.pending.insert(operation.id, operation);
     }
 
-    /// Notes how an operation ended.
+    /// Records the result of an operation.
     pub fn finish(&mut self, id: u64, outcome: &Outcome) -> Result<(), String> {
         let operation =
             self.pending.remove(&id).ok_or_else(|| format!("operation {id} is not in flight"))?;
@@ -113,12 +113,12 @@ impl Model {
         Ok(())
     }
 
-    /// Operations sent and not finished.
+    /// Returns operations that were sent and not finished.
     pub fn pending(&self) -> Vec<Operation> {
         self.pending.values().copied().collect()
     }
 
-    /// What an operation in flight writes where.
+    /// Returns what an operation in flight writes where.
     pub fn effects(&self, operation: &Operation) -> Vec<(u64, Content)> {
         let written = operation.action.written();
         let start = written.start;
@@ -136,8 +136,8 @@ impl Model {
             .collect()
     }
 
-    /// How an unanswered operation turned out, by what its blocks hold now: `found` has their
-    /// bytes in order. An error when a block holds neither the old nor the new, or when an
+    /// Returns the result of an unanswered operation, by what its blocks contain now: `found` has
+    /// their bytes in order. An error if a block has neither the old nor the new content, or if an
     /// atomic operation happened in part.
     pub fn settle(&self, operation: &Operation, found: &[u8]) -> Result<Outcome, String> {
         let mut expected = vec![0; BLOCK_BYTES as usize];
@@ -176,7 +176,7 @@ impl Model {
         }
     }
 
-    /// Compares blocks from `first` on with what they must hold.
+    /// Compares blocks from `first` on with what they must contain.
     pub fn check(&self, first: u64, found: &[u8]) -> Result<(), String> {
         let mut expected = vec![0; BLOCK_BYTES as usize];
         for (block, found) in (first..).zip(found.chunks_exact(BLOCK_BYTES as usize)) {
@@ -193,7 +193,7 @@ impl Model {
     }
 }
 
-/// What a block seems to hold, for messages.
+/// Returns what a block seems to contain, for messages.
 fn describe(block: &[u8]) -> String {
     let field = |at: usize| -> Option<u64> {
         Some(u64::from_le_bytes(block.get(at..at + 8)?.try_into().ok()?))

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::ops::Range;
 
-/// Bytes of a block: the grain of the model.
+/// Bytes of a block: the granularity of the model.
 pub const BLOCK_BYTES: u64 = 4096;
-/// Blocks of a region: the grain of what is in flight.
+/// Blocks of a region: the granularity of operations in flight.
 pub const REGION_BLOCKS: u64 = 256;
 
-/// By which command a range is zeroed.
+/// The command for zeroing a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZeroBy {
     /// WRITE SAME (16).
@@ -17,17 +17,17 @@ pub enum ZeroBy {
     Unmap,
 }
 
-/// What is done. Blocks are of 4 KiB.
+/// The action. Blocks are of 4 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// New content in `count` blocks.
     Write {
         /// First block.
         first: u64,
-        /// How many.
+        /// The number of blocks.
         count: u64,
     },
-    /// New content in one block, if it holds what the model says.
+    /// New content in one block, if it has the content in the model.
     Compare {
         /// The block.
         block: u64,
@@ -36,9 +36,9 @@ pub enum Action {
     Zero {
         /// First block.
         first: u64,
-        /// How many.
+        /// The number of blocks.
         count: u64,
-        /// By which command.
+        /// The command.
         by: ZeroBy,
     },
     /// `count` blocks copied.
@@ -47,27 +47,27 @@ pub enum Action {
         source: u64,
         /// First block that is written.
         destination: u64,
-        /// How many.
+        /// The number of blocks.
         count: u64,
     },
 }
 
-/// An action with its number, which is never used twice and never 0.
+/// An action with its number, which is never reused and never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     /// Its number.
     pub id: u64,
-    /// What is done.
+    /// The action.
     pub action: Action,
 }
 
 impl Action {
-    /// Whether it must have happened wholly or not at all.
+    /// Returns whether it must have happened completely or not at all.
     pub fn is_atomic(&self) -> bool {
         !matches!(self, Action::Write { .. })
     }
 
-    /// The blocks that it changes.
+    /// Returns the blocks that it changes.
     pub fn written(&self) -> Range<u64> {
         match *self {
             Action::Write { first, count } | Action::Zero { first, count, .. } => {
@@ -78,7 +78,7 @@ impl Action {
         }
     }
 
-    /// The regions that nothing else may touch meanwhile.
+    /// Returns the regions that nothing else may touch meanwhile.
     pub fn regions(&self) -> Vec<u64> {
         let mut regions: Vec<u64> = regions_of(self.written()).collect();
         if let Action::Copy { source, count, .. } = *self {
@@ -87,7 +87,7 @@ impl Action {
         regions
     }
 
-    /// Whether it stays within `blocks` blocks, and a copy does not overlap itself.
+    /// Returns whether it stays within `blocks` blocks, and a copy does not overlap itself.
     pub fn fits(&self, blocks: u64) -> bool {
         let below = |first: u64, count: u64| {
             count > 0 && first.checked_add(count).is_some_and(|end| end <= blocks)
@@ -105,7 +105,7 @@ impl Action {
         }
     }
 
-    /// Reads what [`fmt::Display`] writes.
+    /// Parses what [`fmt::Display`] writes.
     pub fn parse(text: &str) -> Option<Self> {
         let mut fields = text.split(' ');
         let name = fields.next()?;
@@ -122,7 +122,7 @@ impl Action {
     }
 }
 
-/// The regions that a range of blocks touches.
+/// Returns the regions that a range of blocks touches.
 pub fn regions_of(blocks: Range<u64>) -> Range<u64> {
     blocks.start / REGION_BLOCKS..blocks.end.div_ceil(REGION_BLOCKS)
 }

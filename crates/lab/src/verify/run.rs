@@ -17,14 +17,14 @@ use crate::load::is_put_off;
 use crate::random::Random;
 use crate::target;
 
-/// Tokens of reads have this bit; the rest is a number of its own.
+/// Tokens of reads have this bit; the rest is a separate number.
 const READ_TOKEN: u64 = 1 << 63;
 /// Blocks of one read of the final verification.
 const VERIFY_BLOCKS: u64 = REGION_BLOCKS;
 
-/// What the first session is called, the same for each run with this journal. A session takes the
-/// place of the one before: nothing of that is done any more once it has begun, and what was not
-/// answered can be settled.
+/// Returns the name of the first session, the same for each run with this journal. A session
+/// replaces the previous one: nothing of that is executed any more once it has begun, and what was
+/// not answered can be settled.
 fn isid_of(journal: &Path) -> u32 {
     let mut hasher = DefaultHasher::new();
     journal.hash(&mut hasher);
@@ -32,7 +32,7 @@ fn isid_of(journal: &Path) -> u32 {
     (hasher.finish() as u32) & 0x00ff_ff00
 }
 
-/// Runs what the arguments ask for.
+/// Runs what the arguments request.
 pub fn run(args: &VerifyArgs) -> Result<Summary, String> {
     let isid = Some(isid_of(&args.journal));
     let config = Config { isid, ..args.connect.config(&args.url)? };
@@ -64,7 +64,7 @@ pub fn run(args: &VerifyArgs) -> Result<Summary, String> {
     Ok(load.summary)
 }
 
-/// What is known of the unit.
+/// The identity and size of the unit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Unit {
     /// Logical blocks in a block of the model.
@@ -82,7 +82,7 @@ struct Load<'a> {
     journal: Journal,
     model: Model,
     next_id: u64,
-    /// Reads in flight: first block and how many.
+    /// Reads in flight: first block and number of blocks.
     reads: HashMap<u64, (u64, u64)>,
     next_read: u64,
     summary: Summary,
@@ -110,7 +110,7 @@ impl Load<'_> {
         }
     }
 
-    /// Puts operations in flight until every session has its share.
+    /// Starts operations until every session has its share in flight.
     fn refill(&mut self) -> Result<(), String> {
         for index in 0..self.sessions.len() {
             while self.sessions[index].in_flight() < self.args.depth.max(1)
@@ -124,7 +124,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Sends one operation, if a free region is found. Says whether.
+    /// Sends one operation, if a free region is found. Returns whether it did.
     fn submit_one(&mut self, session: usize) -> Result<bool, String> {
         for _ in 0..20 {
             let kind = self.chooser.kind();
@@ -209,7 +209,7 @@ impl Load<'_> {
         }
     }
 
-    /// The bytes that an operation writes.
+    /// Returns the bytes that an operation writes.
     fn new_bytes(&self, operation: &Operation) -> Vec<u8> {
         let effects = self.model.effects(operation);
         let mut data = vec![0; effects.len() * BLOCK_BYTES as usize];
@@ -271,7 +271,8 @@ impl Load<'_> {
         Some((first, count))
     }
 
-    /// The target is gone: what was answered counts, the rest is settled when it is back.
+    /// Handles the loss of the target: what was answered counts, the rest is settled when it is
+    /// back.
     fn recover(&mut self) -> Result<(), String> {
         self.collect()?;
         self.sessions.clear();
@@ -315,7 +316,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Reads blocks, and waits. Connects anew when the target dies meanwhile.
+    /// Reads blocks, and waits. Reconnects if the target dies meanwhile.
     fn read(&mut self, first: u64, count: u64) -> Result<Vec<u8>, String> {
         loop {
             let (cdb, data) = self.read_command(first, count);
@@ -335,8 +336,8 @@ impl Load<'_> {
         }
     }
 
-    /// Finds out how each unanswered operation ended. Those that touch a region are alone there,
-    /// so their order does not matter.
+    /// Finds out how each unanswered operation ended. Those that touch a region are alone there, so
+    /// their order does not matter.
     fn settle_all(&mut self) -> Result<(), String> {
         for operation in self.model.pending() {
             let written = operation.action.written();
@@ -352,7 +353,7 @@ impl Load<'_> {
         self.journal.flush()
     }
 
-    /// Compares the whole span with the model; names the first ten places that differ.
+    /// Compares the whole span with the model; reports the first ten locations that differ.
     fn verify_all(&mut self) -> Result<(), String> {
         let mut wrong = Vec::new();
         let mut first = 0;

@@ -1,5 +1,4 @@
-//! Virtual machines, as far as storage knows them: a handful of files, and what administrators do
-//! with them.
+//! Virtual machines, as storage sees them: a few files, and what administrators do with them.
 
 mod reclaim;
 
@@ -11,10 +10,10 @@ use crate::guest::GuestDisk;
 use crate::mover::Mover;
 pub use reclaim::{BLOCKS_DEFAULT, ReclaimPlan, Reclaimed, reclaim};
 
-/// The configuration, and each log: files of one block.
+/// The size of the configuration, and of each log: files of one block.
 const SMALL_FILE_BYTES: u64 = BLOCK_BYTES;
 
-/// A disk that a machine is to have.
+/// The plan of a machine's disk.
 #[derive(Clone, Copy, Debug)]
 pub struct DiskPlan {
     /// Its size.
@@ -40,7 +39,7 @@ struct Running {
 }
 
 impl Vm {
-    /// Makes a machine with empty disks.
+    /// Creates a machine with empty disks.
     ///
     /// # Errors
     /// Those of the datastore and of the device.
@@ -84,7 +83,7 @@ impl Vm {
         Ok(Self::of(place, name, made))
     }
 
-    /// Clones a machine that runs: a snapshot holds what its guest writes meanwhile.
+    /// Clones a running machine: a snapshot contains what its guest writes meanwhile.
     ///
     /// # Errors
     /// Those of the datastores and of the devices.
@@ -100,7 +99,7 @@ impl Vm {
         clone
     }
 
-    /// Snapshots all its disks.
+    /// Takes a snapshot of all its disks.
     ///
     /// # Errors
     /// Those of the datastore.
@@ -124,7 +123,8 @@ impl Vm {
         Ok(())
     }
 
-    /// Powers it on: its configuration is locked, a swap file of `memory_bytes` and a log are made.
+    /// Powers it on: its configuration is locked, a swap file of `memory_bytes` and a log are
+    /// created.
     ///
     /// # Errors
     /// Those of the datastore.
@@ -142,7 +142,7 @@ impl Vm {
         Ok(())
     }
 
-    /// Powers it off: swap file and log go.
+    /// Powers it off: swap file and log are deleted.
     ///
     /// # Errors
     /// Those of the datastore.
@@ -157,8 +157,8 @@ impl Vm {
         Ok(())
     }
 
-    /// Moves it to another datastore, powered on or off. One that runs goes on there with a swap
-    /// file and a log of its own.
+    /// Moves it to another datastore, powered on or off. A running one continues there with a new
+    /// swap file and a new log.
     ///
     /// # Errors
     /// Those of the datastores and of the devices.
@@ -178,7 +178,7 @@ impl Vm {
         }
     }
 
-    /// Deletes it. The blocks are free in the datastore; the array learns that by a reclaim.
+    /// Deletes it. The blocks are free in the datastore; the array is told by a reclaim.
     ///
     /// # Errors
     /// Those of the datastore.
@@ -193,17 +193,17 @@ impl Vm {
         Ok(())
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it is.
+    /// Returns its datastore.
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// Its disks.
+    /// Returns its disks.
     pub fn disks(&self) -> &[GuestDisk] {
         &self.disks
     }

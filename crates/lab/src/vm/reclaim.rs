@@ -1,18 +1,18 @@
-//! Reclaim by hand: `esxcli storage vmfs unmap` (000 and 002, "Dead space reclamation").
+//! Manual reclaim: `esxcli storage vmfs unmap` (000 and 002, "Dead space reclamation").
 //!
-//! The host takes free blocks into a temporary file, unmaps them there, so that nobody can use them
-//! meanwhile, and gives them back; some at a time, until it has been through all that was free.
+//! The host allocates free blocks to a temporary file, unmaps them there, so that nobody can use
+//! them meanwhile, and frees them; some at a time, until it has processed all free space.
 
 use crate::datastore::{AllocateAs, BLOCK_BYTES, BlockState, File, Placement};
 use crate::disk::{DiskError, Place};
 use crate::host::EsxVersion;
 
-/// The default of ESXi: blocks of an iteration.
+/// ESXi's default: the number of blocks of an iteration.
 pub const BLOCKS_DEFAULT: u64 = 200;
 /// A fuller datastore is reclaimed by the default number of blocks, whatever was requested (000:
 /// from 5.5 patch 3 on).
 const FULL_PERMILLE: u64 = 750;
-/// What ESXi before 5.5 can make a balloon file of (002, "devices over 2 TB").
+/// The maximum size of a balloon file of ESXi before 5.5 (002, "devices over 2 TB").
 const BALLOON_BLOCKS_MAX: u64 = (2 << 40) / BLOCK_BYTES;
 /// The temporary file.
 const FILE: &str = ".asyncUnmapFile";
@@ -22,8 +22,8 @@ const BALLOON: &str = ".vmfsBalloon";
 /// How a datastore is reclaimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReclaimPlan {
-    /// So many blocks an iteration; more than 1% of what is free is taken for the default, and so
-    /// is all where the datastore is 75% full (000, 002: from 5.5 patch 3 on).
+    /// So many blocks per iteration; the default is used for more than 1% of the free space, and
+    /// for any number if the datastore is 75% full (000, 002: from 5.5 patch 3 on).
     Blocks(u64),
     /// As before those rules: any number is accepted (5.5 before patch 3).
     BlocksUnchecked(u64),
@@ -36,9 +36,9 @@ pub enum ReclaimPlan {
 pub struct Reclaimed {
     /// Bytes that were unmapped.
     pub bytes: u64,
-    /// Iterations that it took.
+    /// The number of iterations.
     pub iterations: u64,
-    /// Blocks of each but the last.
+    /// Blocks of each except the last.
     pub blocks_each: u64,
 }
 
@@ -46,8 +46,8 @@ impl ReclaimPlan {
     /// ESXi's default.
     pub const DEFAULT: Self = Self::Blocks(BLOCKS_DEFAULT);
 
-    /// Whether an ESXi does that: 5.0 and 5.1 know percentages only, and from 5.5 on there are none
-    /// any more (000, 002).
+    /// Checks whether an ESXi version supports it: 5.0 and 5.1 only have percentages, and from 5.5
+    /// on there are none any more (000, 002).
     fn check(self, version: EsxVersion, blocks: u64) -> Result<(), DiskError> {
         let is_percent = matches!(self, Self::Percent(_));
         Err(DiskError::NoReclaim(match (version == EsxVersion::V5_0, is_percent) {
@@ -60,7 +60,7 @@ impl ReclaimPlan {
         }))
     }
 
-    /// Blocks of an iteration, and how many are unmapped in all.
+    /// Returns the blocks of an iteration, and how many are unmapped in total.
     fn blocks(self, free: u64, capacity: u64) -> (u64, u64) {
         let is_full = (capacity - free) * 1000 >= capacity * FULL_PERMILLE;
         match self {
@@ -78,7 +78,7 @@ impl ReclaimPlan {
 ///
 /// # Errors
 /// A plan that this version does not have. Those of the datastore and of the device; the temporary
-/// file is deleted all the same.
+/// file is deleted nevertheless.
 pub async fn reclaim(place: &Place, plan: ReclaimPlan) -> Result<Reclaimed, DiskError> {
     let datastore = &place.datastore;
     let free = datastore.free_blocks().await?;

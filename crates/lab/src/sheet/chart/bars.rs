@@ -1,4 +1,4 @@
-//! Bars in groups. They lie: the names of cases are long, and windows narrow.
+//! Bars in groups. They are horizontal, because the names of cases are long, and windows narrow.
 
 use plotters::prelude::{ChartBuilder, Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -11,14 +11,14 @@ use crate::outcome::Series;
 /// The height of a bar, and of the space between groups.
 const BAR: u32 = 22;
 const GAP: u32 = 12;
-/// Below the bars: the axis, with its heading.
+/// The height of the axis below the bars, with its heading.
 const AXIS: u32 = 48;
-/// Beside them: the labels on the left, numbers on the right.
+/// The widths beside them: labels on the left, numbers on the right.
 const LABELS: u32 = 220;
 const NUMBERS: u32 = 250;
-/// How wide a character is at most, about.
+/// The approximate maximum width of a character.
 const CHARACTER: u32 = 9;
-/// Characters in a line of a label, and lines.
+/// The number of characters in a line of a label, and of lines.
 const LABEL_CHARACTERS: usize = 24;
 const LABEL_LINES: usize = 2;
 
@@ -50,13 +50,13 @@ pub(super) fn draw(unit: &str, labels: &[String], series: &[Series]) -> Result<D
 }
 
 impl Groups<'_> {
-    /// The height of a group.
+    /// Returns the height of a group.
     fn height(&self) -> u32 {
-        // A label has two lines at most.
+        // A label has at most two lines.
         (self.series.len() as u32 * BAR).max(2 * BAR) + GAP
     }
 
-    /// What can be drawn of a bar.
+    /// Returns the value of a bar, if it can be drawn.
     fn value(&self, series: usize, label: usize) -> Option<f64> {
         let value = *self.series.get(series)?.values.get(label)?;
         value.filter(|value| is_drawable(*value))
@@ -112,13 +112,13 @@ impl Groups<'_> {
         Ok(())
     }
 
-    /// How much space the numbers need.
+    /// Returns how much space the numbers need.
     fn beside(&self) -> u32 {
         let shown = self.values().map(|value| number::quantity(value, self.unit).chars().count());
         (shown.max().unwrap_or(0) as u32 * CHARACTER + CHARACTER).min(NUMBERS)
     }
 
-    /// Where a group begins.
+    /// Returns where a group begins.
     fn top(&self, label: usize) -> f64 {
         let spare = self.height() - self.series.len() as u32 * BAR;
         f64::from(label as u32 * self.height() + spare / 2)
@@ -142,7 +142,7 @@ impl Groups<'_> {
         Ok(())
     }
 
-    /// All numbers, in words.
+    /// Returns all numbers, in words.
     fn description(&self) -> String {
         let group = |label: usize| {
             let bars = (0..self.series.len()).filter_map(|series| {
@@ -155,7 +155,7 @@ impl Groups<'_> {
     }
 }
 
-/// A label in lines. What is too long for them ends with an ellipsis.
+/// Splits a label into lines. If it is too long it ends with an ellipsis.
 fn wrapped(label: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in label.split_whitespace() {

@@ -1,4 +1,4 @@
-//! Lines over something, mostly over time.
+//! Lines over something, usually over time.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use crate::number;
 use crate::outcome::Line;
 
 const HEIGHT: u32 = 320;
-/// Below the lines, and on their left: an axis with its heading.
+/// The sizes of the axes below the lines and on their left, with headings.
 const BELOW: u32 = 52;
 const LEFT: u32 = 96;
-/// How wide a line is.
+/// The width of a line.
 const STROKE: u32 = 2;
 
 /// Draws lines.
@@ -84,7 +84,7 @@ fn draw_lines(
     Ok(())
 }
 
-/// From the least to the greatest; `None` without values.
+/// Returns the range of the values; `None` without values.
 fn span(values: impl Iterator<Item = f64>) -> Option<Range<f64>> {
     let mut span: Option<Range<f64>> = None;
     for value in values {
@@ -94,7 +94,7 @@ fn span(values: impl Iterator<Item = f64>) -> Option<Range<f64>> {
     span.map(|span| if span.end - span.start < 1e-12 { span.start..span.start + 1.0 } else { span })
 }
 
-/// A line in words; `None` if there is nothing to say.
+/// Describes a line in words; `None` if there is nothing to say.
 fn describe(name: &str, points: &[(f64, f64)], [x_unit, y_unit]: [&str; 2]) -> Option<String> {
     let x = span(points.iter().map(|point| point.0))?;
     let (least, most) = points
@@ -136,7 +136,7 @@ mod tests {
         let odd = [(0.0, f64::NAN), (f64::INFINITY, 1.0), (1.0, 1e300)];
         assert!(draw("s", "IOPS", &[line(&odd)]).is_err());
         assert!(draw("s", "IOPS", &[line(&[])]).is_err());
-        // One point, and a flat line, have an axis all the same.
+        // One point, and a flat line, have an axis nevertheless.
         assert!(draw("s", "IOPS", &[line(&[(1.0, 0.0)])]).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! Charts as SVG within the page: drawn by plotters, with the page's fonts and colours.
+//! Charts as SVG within the page: drawn by plotters, with the page's fonts and colors.
 
 mod bars;
 mod lines;
@@ -14,26 +14,26 @@ use crate::outcome::Chart;
 
 /// The width of every drawing, in its own units: the page scales it.
 const WIDTH: u32 = 720;
-/// Text, in the same units.
+/// The size of text, in the same units.
 const TEXT: u32 = 18;
-/// Numbers larger than this are not drawn: no scale shows them beside others.
+/// Numbers larger than this are not drawn: no scale shows them next to others.
 const LARGEST: f64 = 1e18;
 
-/// Where a drawing is made.
+/// The area of a drawing.
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// A drawing, and what belongs to it.
 struct Drawing {
     height: u32,
-    /// The elements, without the one around them.
+    /// The elements, without the enclosing one.
     svg: String,
-    /// The name and colour of what is drawn.
+    /// The name and color of each series.
     legend: Vec<(String, RGBColor)>,
     /// A description for readers who can't see it.
     description: String,
 }
 
-/// A chart with its title and legend. `id` is unique in the page.
+/// Returns a chart with its title and legend. `id` is unique in the page.
 pub fn figure(chart: &Chart, id: &str) -> Markup {
     let (title, drawing) = match chart {
         Chart::Bars { title, unit, labels, series } => (title, bars::draw(unit, labels, series)),
@@ -88,7 +88,7 @@ fn framed(title: &str, drawing: &Drawing, id: &str) -> Markup {
     }
 }
 
-/// Draws, and takes the element around the drawing off: the page has its own, with a title.
+/// Draws, and removes the element around the drawing: the page has its own, with a title.
 fn drawn(
     height: u32,
     draw: impl FnOnce(&Area<'_>) -> Result<(), String>,
@@ -107,30 +107,30 @@ fn drawn(
     inner.map(str::to_owned).ok_or_else(|| String::from("the drawing has another form"))
 }
 
-/// How text is drawn.
+/// Returns the style of text.
 fn text() -> TextStyle<'static> {
-    // The page's style sheet puts its own font in the place of this one.
+    // The page's style sheet replaces this font by its own.
     let style = TextStyle::from(("sans-serif", TEXT).into_font());
     TextStyle { color: palette::INK.light().to_backend_color(), ..style }
 }
 
-/// Whether a number can be drawn.
+/// Returns whether a number can be drawn.
 fn is_drawable(value: f64) -> bool {
     value.is_finite() && value.abs() <= LARGEST
 }
 
-/// An axis from 0, or below it, to a little over the largest value.
+/// Returns an axis from 0, or below it, to a little over the largest value.
 fn axis(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     let (least, most) = values.fold((0.0f64, 0.0f64), |(a, b), it| (a.min(it), b.max(it)));
     if most - least < 1e-12 { 0.0..1.0 } else { least * 1.05..most * 1.05 }
 }
 
-/// The unit after a heading; empty if there is none.
+/// Returns the unit after a heading; empty if there is none.
 fn in_unit(unit: &str) -> String {
     if unit.is_empty() { String::new() } else { format!("in {unit}") }
 }
 
-/// A number at an axis, bytes with their prefix.
+/// Formats a number at an axis, bytes with their prefix.
 fn tick(value: f64, unit: &str) -> String {
     match unit {
         "B" => number::bytes(value),

@@ -1,11 +1,11 @@
-//! Colours: one set that the drawings are made with, and what the page makes of each in the dark.
+//! Colors: one set for the drawings, and the page's replacement of each in dark mode.
 //!
-//! A drawing says its colours as attributes, which any style sheet outranks. So the page needs no
-//! second drawing for the dark: it has a rule for each colour.
+//! A drawing has its colors as attributes, which any style sheet overrides. So the page needs no
+//! second drawing for dark mode: it has a rule for each color.
 
 use plotters::style::RGBColor;
 
-/// A colour in the light, on white, and in the dark.
+/// A color in light mode, on white, and in dark mode.
 pub struct Colour {
     light: RGBColor,
     dark: RGBColor,
@@ -18,7 +18,7 @@ pub const GRID: Colour = colour(0xD9_DC_E1, 0x3C_42_4B);
 const OFF: Colour = colour(0xD0_6B_1F, 0xF2_A0_5E);
 const ON: Colour = colour(0x1F_6F_B5, 0x6F_B4_F0);
 
-/// What has the same colour in every chart. Off is warm and on is cold, and A darker than B.
+/// Series that have the same color in every chart. Off is warm and on is cold, and A darker than B.
 const NAMED: [(&str, Colour); 6] = [
     ("off", OFF),
     ("on", ON),
@@ -28,7 +28,7 @@ const NAMED: [(&str, Colour); 6] = [
     ("B on", colour(0x7F_B5_E0, 0xB0_D7_F7)),
 ];
 
-/// What all others have, in turn.
+/// The colors of all others, in turn.
 const OTHERS: [Colour; 8] = [
     colour(0x2F_82_51, 0x6C_C9_91),
     colour(0x82_56_B8, 0xBC_97_E8),
@@ -40,7 +40,7 @@ const OTHERS: [Colour; 8] = [
     colour(0x6C_7A_00, 0xB4_C4_40),
 ];
 
-/// The colour of each of the series of a chart.
+/// Returns the color of each of the series of a chart.
 pub fn of_series(names: &[&str]) -> Vec<RGBColor> {
     let mut others = OTHERS.iter().cycle();
     let mut colours = Vec::new();
@@ -53,18 +53,18 @@ pub fn of_series(names: &[&str]) -> Vec<RGBColor> {
 }
 
 impl Colour {
-    /// What a drawing is made with.
+    /// Returns the color of drawings.
     pub fn light(&self) -> RGBColor {
         self.light
     }
 }
 
-/// A colour as attributes and style sheets have it, written as the drawings write it.
+/// Returns a color in the form of attributes and style sheets, as the drawings write it.
 pub fn code(colour: RGBColor) -> String {
     format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2)
 }
 
-/// The rules of a style sheet that give each colour its dark form.
+/// Returns the rules of a style sheet that give each color its dark form.
 pub fn dark_rules() -> String {
     let all = [&INK, &GRID].into_iter().chain(NAMED.iter().map(|(_, it)| it)).chain(&OTHERS);
     let rule = |colour: &Colour| {
