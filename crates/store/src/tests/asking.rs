@@ -1,4 +1,4 @@
-//! What a front end calls never reads the device by itself: it is asked to.
+//! What a front end calls never reads the device itself: it returns the reads to perform.
 
 use std::sync::atomic::AtomicBool;
 
@@ -6,7 +6,7 @@ use super::memory::evict_all;
 use super::*;
 use crate::{Commit, Durability, Outcome, ReadOperation, Sink, Started, Token};
 
-/// A disk that counts what is read while a front end is in the store.
+/// A disk that counts reads made inside a call of a front end into the store.
 struct Watched {
     below: Arc<MemoryDisk>,
     inside: AtomicBool,
@@ -48,19 +48,19 @@ impl Sink for Answers {
     fn commit_wanted(&self) {}
 }
 
-/// A front end of one request at a time. Memory is emptied before each of its steps.
+/// A front end with one request at a time. Memory is emptied before each of its steps.
 struct Front {
     disk: Arc<Watched>,
     store: Store,
     answers: Arc<Answers>,
     token: Token,
-    /// Device reads that it was asked for, and the most at once.
+    /// Device reads that the store asked it for, and the most at once.
     reads: u64,
     at_once: usize,
 }
 
 impl Front {
-    /// A volume of 8 MiB whose metadata is on the device.
+    /// A volume of 8 MiB whose metadata is on the device only.
     fn new(durability: Durability) -> (Self, VolumeId) {
         let below = MemoryDisk::new(512 << 20);
         let disk = Arc::new(Watched {
@@ -150,13 +150,13 @@ fn reads_ask_for_the_metadata_that_they_need() {
 #[test]
 fn what_one_request_needs_is_read_at_once_where_that_can_be() {
     let (mut front, volume) = Front::new(Durability::Commit);
-    // The rows of the chunks of two leaves are in several pages.
+    // The rows of the chunks of two leaves span several pages.
     let range = SectorRange::new(MIB / 2, 2 * MIB);
     front.execute(VolumeRequest::Read { volume, range }).unwrap();
     assert!(front.at_once >= 4, "{} reads at once", front.at_once);
 }
 
-/// All that a host can ask for, over what is there, over what is shared and over nothing.
+/// All requests a host can make, over mapped, shared and unmapped ranges.
 fn requests(volume: VolumeId, source: VolumeId) -> Vec<VolumeRequest> {
     let range = SectorRange::new;
     let write = |start, blocks: u64, byte| VolumeRequest::Write {
@@ -212,7 +212,7 @@ fn requests(volume: VolumeId, source: VolumeId) -> Vec<VolumeRequest> {
 
 fn no_change_waits(durability: Durability) {
     let (mut front, source) = Front::new(durability);
-    // A clone, so that each change finds what is shared.
+    // A clone, so that each change meets shared blocks.
     let clone = front.store.allocate_volume_id();
     let change = VolumeChange::Clone { source, id: clone, snapshot: false };
     front.store.change(Change { volumes: vec![change], config: Vec::new() }).unwrap();
@@ -238,8 +238,8 @@ fn no_change_waits_for_metadata() {
     no_change_waits(Durability::Flush);
 }
 
-/// The first of two segments breaks up what is one entry of the other one's source, so that this
-/// sets parts of leaves that seemed to be replaced as a whole.
+/// The first of two segments splits an entry of the second one's source, so the second sets parts
+/// of leaves that it seemed to replace as a whole.
 #[test]
 fn a_copy_from_beside_what_it_has_set_waits_for_nothing_either() {
     let (mut front, source) = Front::new(Durability::Commit);
@@ -263,8 +263,8 @@ fn a_copy_from_beside_what_it_has_set_waits_for_nothing_either() {
     assert_sound(&front.store);
 }
 
-/// A copy downwards names a leaf of its source as it is, and then sets some blocks of that leaf:
-/// these must be known to cost a copy of it, all that it names included.
+/// A copy to lower addresses references a leaf of its source as it is and then sets some blocks of
+/// that leaf: the estimate must include copying the leaf and all its references.
 #[test]
 fn a_copy_asks_for_all_of_a_leaf_that_it_names_and_then_changes() {
     for durability in [Durability::Commit, Durability::Flush] {

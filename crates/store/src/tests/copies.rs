@@ -1,4 +1,4 @@
-//! Copies: what they graft, what they cost, and that any alignment is right.
+//! Copies: what they graft, what they cost, and that they are correct at any alignment.
 
 use block::{SectorRange, VolumeRequest};
 
@@ -22,7 +22,7 @@ fn an_aligned_copy_shares_all_data_and_costs_one_commit() {
     let after = store.pool_status();
     assert_eq!(after.commit_count, before.commit_count + 1);
     assert_eq!(after.data_bytes, before.data_bytes);
-    // A block of its own, and another one for what is copied of the MiB that was written before.
+    // A block of its own, and another one for the copied part of the MiB written before.
     assert_eq!(after.log_bytes - before.log_bytes, 8192);
     assert_eq!(read(&store, target, 270 * MIB + 7, 9), distinct(MIB, 15)[7 * 512..16 * 512]);
     assert_sound(&store);
@@ -116,7 +116,7 @@ fn a_long_copy_between_alignments_is_staged_and_leaves_nothing_behind() {
         write(&store, id, mib * MIB, &part).unwrap();
         expected[(mib << 20) as usize..((mib + 1) << 20) as usize].copy_from_slice(&part);
     }
-    // The second segment reads what the first has written.
+    // The second segment reads what the first one wrote.
     let moves = [(3, 30 * MIB + 5, 20 * MIB + 1), (31 * MIB + 7, 9 * MIB + 2, 11 * MIB + 3)];
     copy(&store, moves.iter().map(|&(a, b, n)| segment(id, a, id, b, n)).collect());
     for (from, to, count) in moves {
@@ -138,7 +138,7 @@ fn a_long_copy_between_alignments_is_staged_and_leaves_nothing_behind() {
     assert_sound(&store);
 }
 
-/// Writes MiBs until the pool has no room for as many more.
+/// Writes MiBs until the pool has no room for that many more.
 fn fill(store: &Store, id: VolumeId, left_mib: u64) -> u64 {
     let used = || store.space_use();
     let mut mib = 0;
@@ -187,13 +187,13 @@ fn a_long_copy_that_is_abandoned_leaves_nothing_behind() {
     assert_sound(&hand.store);
 }
 
-/// All of a node but its last block, or its first: a node that is named whole would bring that too.
+/// All of a node but its last block, or its first: grafting the whole node would copy that too.
 #[test]
 fn a_copy_that_ends_a_block_before_a_node_does_takes_no_more() {
     let (_, store) = pool(1 << 30);
     for (blocks, level) in [(256, "a leaf"), (65_536, "a node of leaves")] {
         let source = volume(&store, 2 * blocks * 8);
-        // So that there are nodes all the way, with data at both ends.
+        // So that nodes exist along the whole range, with data at both ends.
         for block in [0, 1, blocks - 1, blocks, 2 * blocks - 1] {
             write(&store, source, block * 8, &distinct(8, 1 + block)).unwrap();
         }

@@ -1,4 +1,4 @@
-//! Bytes that have a right checksum and make no sense: damage that is told, never a panic.
+//! Bytes with a valid checksum that make no sense: reported as damage, never a panic.
 
 use format::geometry::UNITS_PER_BLOCK;
 use format::log::RECORD_HEADER_BYTES;
@@ -24,7 +24,7 @@ pub(super) fn superblock(disk: &MemoryDisk) -> Superblock {
     copies.into_iter().flatten().max_by_key(|superblock| superblock.sequence).unwrap()
 }
 
-/// Opens a pool of which both superblocks were changed alike.
+/// Opens a pool after the same change to both superblocks.
 fn open_bent(disk: Arc<MemoryDisk>, change: impl Fn(&mut Superblock)) -> Result<Store, StoreError> {
     let mut bent = superblock(&disk);
     change(&mut bent);
@@ -46,7 +46,7 @@ fn a_superblock_that_names_what_the_pool_cant_have_is_damage() {
         |superblock| superblock.metadata_segment = 40,
         |superblock| superblock.metadata_block = 4097,
         |superblock| superblock.next_chunk = ChunkId(u64::MAX),
-        // There are such ids, but not for what comes next.
+        // These ids exist, but there is none left for the next chunks.
         |superblock| superblock.next_chunk = ChunkId((1 << 60) - 1),
         |superblock| superblock.sequence = u64::MAX,
     ];
@@ -57,7 +57,7 @@ fn a_superblock_that_names_what_the_pool_cant_have_is_damage() {
     }
 }
 
-/// Writes a superblock with the next checkpoint's place bent, and opens the pool by it.
+/// Writes a superblock with a changed location of the next checkpoint, and opens the pool.
 fn with_next_checkpoint_at(block: impl Fn(u32) -> u32) -> Result<Store, StoreError> {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 8 * MIB);
@@ -74,12 +74,12 @@ fn with_next_checkpoint_at(block: impl Fn(u32) -> u32) -> Result<Store, StoreErr
 fn a_checkpoint_that_would_write_over_live_metadata_is_damage() {
     assert_sound(&with_next_checkpoint_at(|block| block).unwrap());
     assert!(is_damage(with_next_checkpoint_at(|_| 0)));
-    // Where the counts leave it open, the check tells.
+    // Where the counts leave it open, the check decides.
     let store = with_next_checkpoint_at(|block| block - 1).unwrap();
     assert!(!store.check(CheckOptions::default()).unwrap().findings.is_empty());
 }
 
-/// A pool with data in its log, behind a checkpoint, and its superblock bent.
+/// A pool with data in its log after a checkpoint, and a changed superblock.
 fn with_log_at(change: fn(&mut Superblock)) -> Result<Store, StoreError> {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 32 * MIB);
@@ -93,10 +93,10 @@ fn with_log_at(change: fn(&mut Superblock)) -> Result<Store, StoreError> {
 fn a_log_that_would_go_over_what_is_live_is_damage() {
     assert_sound(&with_log_at(|_| ()).unwrap());
     let changes: [fn(&mut Superblock); 5] = [
-        // Where checkpoints go on: both would be written there.
+        // The segment where checkpoints continue: both would write to it.
         |superblock| superblock.log.segment = superblock.metadata_segment,
         |superblock| superblock.log.next_segment = superblock.metadata_segment,
-        // Where it was.
+        // The old location.
         |superblock| superblock.log.block = 0,
         |superblock| superblock.log.next_segment = 1,
         |superblock| superblock.log.next_segment = superblock.log.segment,
@@ -115,7 +115,7 @@ fn records_of_a_later_epoch_than_the_superblocks_are_damage() {
     assert!(is_damage(open_bent(disk, |superblock| superblock.epoch -= 1)));
 }
 
-/// Puts a record with these entries at the beginning of the log, which is empty.
+/// Writes a record with these entries at the start of the empty log.
 fn append(disk: &MemoryDisk, entries: &[Entry], next_segment: u32) {
     let superblock = superblock(disk);
     let mut encoded = Vec::new();
@@ -174,7 +174,7 @@ fn a_record_that_says_what_cant_be_is_damage() {
         append(&disk, std::slice::from_ref(&entry), next_segment);
         assert!(is_damage(Store::open(disk, OpenOptions::default())), "{entry:?}");
     }
-    // The same record with an entry that can be is taken.
+    // The same record with a valid entry is accepted.
     let (disk, store) = pool(1 << 30);
     drop(store);
     append(&disk, &[Entry::VolumeCreate { volume: VolumeId(1), size_blocks: 8 }], 2);

@@ -7,7 +7,7 @@ fn options() -> OpenOptions {
     OpenOptions { discard: true, ..OpenOptions::default() }
 }
 
-/// Blocks of the device that hold something, behind segment 0.
+/// Blocks of the device that hold data, after segment 0.
 fn held_blocks(disk: &MemoryDisk) -> usize {
     disk.written_blocks().into_iter().filter(|block| *block >= (16 << 20) / 4096).count()
 }
@@ -32,14 +32,14 @@ fn the_device_gets_back_what_is_free_and_keeps_the_rest() {
         store.checkpoint().unwrap();
     }
     settle(&store);
-    // What is left is in segments that are in use, with what has died there.
+    // The remaining blocks are in segments in use, dead blocks included.
     let used = store.pool_status().allocated_bytes / 4096;
     assert!(held_blocks(&disk) as u64 <= used, "{} blocks, {used} in use", held_blocks(&disk));
     assert!(used < 20_000, "{used}");
     assert!(read(&store, kept, 0, 8 * 1_000) == distinct(8 * 1_000, 1));
     assert_sound(&store);
     drop(store);
-    // After a start all is discarded once more; what was written is there.
+    // After a start all free segments are discarded again; written data is still there.
     let store = Store::open(disk.clone(), options()).unwrap();
     settle(&store);
     assert!(read(&store, kept, 0, 8 * 1_000) == distinct(8 * 1_000, 1));
@@ -63,8 +63,8 @@ fn nothing_is_discarded_unless_that_is_wanted() {
     assert!(held_blocks(&disk) >= before);
 }
 
-/// A segment can't be opened while it is discarded, and few free ones are never discarded: the log
-/// needs them soon.
+/// A segment can't be opened while it is being discarded, and the last few free segments are never
+/// discarded: the log needs them soon.
 #[test]
 fn a_segment_is_not_free_while_it_is_discarded() {
     let (_disk, store) = pool(1 << 30);

@@ -1,4 +1,4 @@
-//! A disk in memory, and what can go wrong with it.
+//! An in-memory disk with fault injection.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use block::{Frame, FrameMut};
 use parking_lot::Mutex;
 
-/// A disk in memory, whose blocks cost nothing before they are written.
+/// An in-memory disk, whose blocks take no memory until they are written.
 pub(crate) struct MemoryDisk {
     blocks: Mutex<std::collections::HashMap<u64, Frame>>,
     len_bytes: AtomicU64,
-    /// How often it was read.
+    /// Number of reads.
     reads: AtomicU64,
-    /// How many more writes succeed.
+    /// Writes that still succeed.
     writes_left: AtomicU64,
     /// Blocks that can't be read.
     unreadable: Mutex<BTreeSet<u64>>,
@@ -37,39 +37,40 @@ impl MemoryDisk {
         })
     }
 
-    /// Another disk that holds the same: as a crash at this moment would leave it.
+    /// Returns another disk with the same content: what a crash at this moment would leave.
     pub(crate) fn copy(&self) -> Arc<Self> {
         let copy = Self::new(self.len_bytes.load(Ordering::Relaxed));
         copy.blocks.lock().extend(self.blocks.lock().iter().map(|(at, held)| (*at, held.clone())));
         copy
     }
 
-    /// How often it was read, whatever the length.
+    /// Returns the number of reads, whatever their length.
     pub(crate) fn reads(&self) -> u64 {
         self.reads.load(Ordering::Relaxed)
     }
 
-    /// Lets the device fail after so many writes.
+    /// Makes the device fail after this many writes.
     pub(crate) fn fail_after(&self, writes: u64) {
         self.writes_left.store(writes, Ordering::Relaxed);
     }
 
-    /// Lets the device fail to write these blocks.
+    /// Makes writes to these blocks fail.
     pub(crate) fn refuse_writes_to(&self, blocks: impl IntoIterator<Item = u64>) {
         *self.bad.lock() = blocks.into_iter().collect();
     }
 
-    /// The blocks that it has failed to write: a device may have torn them.
+    /// Returns the blocks whose writes failed: a device may have torn them.
     pub(crate) fn refused(&self) -> BTreeSet<u64> {
         self.refused.lock().clone()
     }
 
-    /// Lets the device fail to read a block, and all copies of it; `u64::MAX`: it reads all again.
+    /// Makes reads of a block and of all its copies fail; `u64::MAX` makes all blocks readable
+    /// again.
     pub(crate) fn fail_reads_of(&self, block: u64) {
         *self.unreadable.lock() = self.copies_of(block).into_iter().collect();
     }
 
-    /// Turns a bit, behind a byte of the device, and in all copies of that block.
+    /// Flips a bit, counted from a byte of the device, in the block and all its copies.
     pub(crate) fn flip(&self, offset_bytes: u64, bit: u64) {
         let at = offset_bytes + bit / 8;
         for block in self.copies_of(at / 4096) {
@@ -77,7 +78,7 @@ impl MemoryDisk {
         }
     }
 
-    /// Turns a bit, behind a byte of the device, and in no copy.
+    /// Flips a bit, counted from a byte of the device, in this block only.
     pub(crate) fn flip_one(&self, offset_bytes: u64, bit: u64) {
         let at = offset_bytes + bit / 8;
         let mut bytes = self.block(at / 4096).into_mut();
@@ -85,7 +86,7 @@ impl MemoryDisk {
         self.overwrite(at / 4096, bytes.freeze());
     }
 
-    /// All bytes are other ones than were written.
+    /// Changes every byte.
     pub(crate) fn scramble(&self) {
         for held in self.blocks.lock().values_mut() {
             let mut bytes = held.clone().into_mut();
@@ -94,8 +95,8 @@ impl MemoryDisk {
         }
     }
 
-    /// A block, and those that say the same as it: metadata stands twice, and what a record says is
-    /// in the next one too, which names it by its seal.
+    /// Returns a block and its copies: metadata is written twice, and a record's header is repeated
+    /// in the next record, which identifies it by its seal.
     pub(crate) fn copies_of(&self, block: u64) -> Vec<u64> {
         let content = self.block(block);
         let is_record = content[..4] == *b"HFLR";
@@ -109,30 +110,30 @@ impl MemoryDisk {
         std::iter::once(block).chain(copies).collect()
     }
 
-    /// A block as it is.
+    /// Returns a block's content.
     pub(crate) fn block(&self, block: u64) -> Frame {
         self.blocks.lock().get(&block).cloned().unwrap_or_else(Frame::zeros)
     }
 
-    /// Puts a block in the place of another.
+    /// Replaces a block's content.
     pub(crate) fn overwrite(&self, block: u64, frame: Frame) {
         self.blocks.lock().insert(block, frame);
     }
 
-    /// The blocks that were ever written, in order.
+    /// Returns all blocks ever written, in order.
     pub(crate) fn written_blocks(&self) -> Vec<u64> {
         let mut blocks: Vec<u64> = self.blocks.lock().keys().copied().collect();
         blocks.sort_unstable();
         blocks
     }
 
-    /// Makes the device shorter.
+    /// Shortens the device.
     pub(crate) fn cut(&self, len_bytes: u64) {
         self.len_bytes.store(len_bytes, Ordering::Relaxed);
         self.blocks.lock().retain(|block, _| block * 4096 < len_bytes);
     }
 
-    /// Whether both hold the same.
+    /// Returns whether both disks hold the same content.
     pub(crate) fn same_as(&self, other: &Self) -> bool {
         let blocks = self.written_blocks();
         blocks == other.written_blocks()

@@ -1,4 +1,4 @@
-//! Places of the device that refuse writes for good: what should go there goes elsewhere.
+//! Locations of the device that refuse writes permanently: the data is written elsewhere.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use super::*;
 use crate::log::log_reader::entry_blocks;
 use crate::{Commit, Durability, Outcome, Started, Token};
 
-/// A block of the device.
+/// Returns the device block of a block of a segment.
 fn block_of(store: &Store, segment: u32, block: u32) -> u64 {
     let place = Place { segment, offset_units: block * UNITS_PER_BLOCK };
     store.world.medium.geometry().offset_bytes(place) / 4096
@@ -37,7 +37,7 @@ impl Bench {
         Self { disk, store, answers, token, volume }
     }
 
-    /// Begins a write of one block, and takes its commit.
+    /// Starts a write of one block, and takes its commit.
     fn begin(&self, block: u64, bytes: &[u8]) -> Commit {
         let range = SectorRange::new(block * 8, 8);
         let data = DataOut::from_bytes(bytes, 0);
@@ -52,7 +52,7 @@ impl Bench {
         self.store.finish_commit(commit, result);
     }
 
-    /// Writes something again and again; a pool that is opened has it.
+    /// Writes the same data `times` times; a reopened pool has it.
     fn is_found_behind(&self, data: &[u8], times: u64) {
         for time in 0..times {
             let other = distinct(data.len() as u64 / 512, 1000 + time);
@@ -64,7 +64,7 @@ impl Bench {
         assert_sound(&reopened);
     }
 
-    /// Which writes were answered, and that they were well.
+    /// Returns which writes were answered, and checks that they succeeded.
     fn answered(&self) -> Vec<u64> {
         let well = |(id, outcome)| match outcome {
             Outcome::Reply(Ok(_)) => id,
@@ -74,9 +74,9 @@ impl Bench {
     }
 }
 
-/// The first is refused, and may have landed all the same; the ones behind have landed. All of them
-/// go to the next segment, and none is answered before. A crash at any time finds what was
-/// answered.
+/// The first record is refused, and may have been written all the same; the later ones are on the
+/// device. All of them move to the next segment, and none is answered before. A crash at any time
+/// finds what was answered.
 #[test]
 fn a_record_that_is_refused_goes_to_the_next_segment_with_all_behind_it() {
     for landed in [false, true] {
@@ -112,17 +112,18 @@ fn a_record_that_is_refused_goes_to_the_next_segment_with_all_behind_it() {
         assert!(bench.store.take_commit().is_none());
         assert!(tail(&bench.store).segment == old.next_segment && !bench.store.has_failed());
         assert_eq!(bench.store.moved_writes(), 1);
-        // What follows is found behind it, and not behind the place that it had at first.
+        // The next record is found after its new location, not after its first one.
         bench.is_found_behind(&blocks[2], 1);
-        // So it is after a checkpoint, which frees nothing that the log goes on to.
+        // The same holds after a checkpoint, which must not free the segment where the log
+        // continues.
         bench.store.checkpoint().unwrap();
         bench.is_found_behind(&blocks[0], 1);
         bench.is_found_behind(&distinct(2048, 9), 40);
     }
 }
 
-/// Where the first block of the next segment is bad as well, a link at the next place leads to the
-/// segment behind, however many there are.
+/// Where the first block of the next segment is bad as well, a link at the next location leads to
+/// the segment after it, however many there are.
 #[test]
 fn a_segment_whose_first_blocks_are_bad_is_passed_by() {
     let (disk, store) = pool(1 << 30);
@@ -147,13 +148,13 @@ fn a_segment_whose_first_blocks_are_bad_is_passed_by() {
         }
         assert_sound(&reopened);
     }
-    // All four: there is no way on.
+    // All four are bad: the log can't continue.
     disk.refuse_writes_to(entries.iter().chain([&here]).copied());
     assert!(write(&store, id, 0, &distinct(8, 1)).is_err());
     assert!(store.has_failed());
 }
 
-/// With early answers the chunks of what moves have their places already.
+/// With early answers the chunks of a record that moves already have their locations.
 #[test]
 fn what_was_answered_early_moves_with_its_record() {
     let disk = MemoryDisk::new(1 << 30);
@@ -179,8 +180,8 @@ fn what_was_answered_early_moves_with_its_record() {
     assert_sound(&reopened);
 }
 
-/// Where no segment is free, what refuses a record for a while does not end writing: it is sent to
-/// its place again. What refuses it for good does. Found by the simulator.
+/// Where no segment is free, a record that is refused for a while does not end writing: it is sent
+/// to its location again. A record that is refused for good does. Found by the simulator.
 #[test]
 fn a_record_without_another_place_is_sent_to_its_own_again() {
     for lasts in [false, true] {
@@ -211,8 +212,8 @@ fn a_record_without_another_place_is_sent_to_its_own_again() {
     }
 }
 
-/// A checkpoint of which a part is refused goes elsewhere as a whole, and the store goes on; so
-/// does the next one, and a pool that is opened from either.
+/// A checkpoint of which a part is refused is written elsewhere as a whole, and the store
+/// continues; so does the next one, and a pool opened from either.
 #[test]
 fn a_checkpoint_that_is_refused_is_captured_elsewhere() {
     let (disk, store) = pool(1 << 30);
@@ -229,7 +230,7 @@ fn a_checkpoint_that_is_refused_is_captured_elsewhere() {
             let superblock = checkpointer.superblock();
             (superblock.metadata_segment, superblock.metadata_block)
         };
-        // Where it goes on; at first, the free segments that it could begin.
+        // Where the checkpoint continues; initially, the free segments that it could open.
         let bad: Vec<u64> = match segment {
             0 => {
                 let rows = store.writer.lock();
@@ -256,8 +257,8 @@ fn a_checkpoint_that_is_refused_is_captured_elsewhere() {
     assert_sound(&store);
 }
 
-/// One superblock can't be written: the store goes on with the other one, scrubbing says so, and
-/// when the device takes it again both say the same.
+/// One superblock can't be written: the store continues with the other one, scrubbing reports it,
+/// and once the device accepts writes again both are equal.
 #[test]
 fn a_superblock_that_cant_be_written_does_not_end_writing() {
     for (bad, place) in format::superblock::SUPERBLOCK_OFFSETS_BYTES.into_iter().enumerate() {
@@ -284,17 +285,17 @@ fn a_superblock_that_cant_be_written_does_not_end_writing() {
         sequences.sort_unstable();
         assert_eq!(sequences.len(), 2, "nothing stands in for one of them any more");
         assert_eq!(sequences[1], sequences[0] + 1);
-        // Neither can be written: that ends it.
+        // Neither can be written: writing ends.
         let both = format::superblock::SUPERBLOCK_OFFSETS_BYTES.map(|at| at / 4096);
         disk.refuse_writes_to(both);
         assert!(store.checkpoint().is_err() && store.has_failed());
     }
 }
 
-/// A device that takes nothing any more from its next superblock on, and tears what it refuses.
+/// A device that accepts nothing from its next superblock on, and tears the writes it refuses.
 struct TearingDisk {
     below: Arc<MemoryDisk>,
-    /// It is still good; it is good until the next superblock; it is gone.
+    /// Still good; good until the next superblock; gone.
     state: AtomicU64,
 }
 
@@ -333,7 +334,7 @@ impl sys::Disk for TearingDisk {
     }
 }
 
-/// A device that is gone, and not a place that is bad, must not tear the second superblock behind
+/// A device that is gone, as opposed to one bad block, must not tear the second superblock after
 /// the first. Found by the simulator.
 #[test]
 fn a_device_that_is_gone_does_not_tear_both_superblocks() {
@@ -351,8 +352,8 @@ fn a_device_that_is_gone_does_not_tear_both_superblocks() {
     assert_sound(&store);
 }
 
-/// With early answers as well a bad place is one for the record alone that should go there, with
-/// the flush that it asks for: what was written before is not written again.
+/// With early answers too a bad block concerns only the record to be written there, with the flush
+/// that it asks for: earlier records are not written again.
 #[test]
 fn a_record_that_flushes_goes_elsewhere_alone() {
     let disk = MemoryDisk::new(1 << 30);

@@ -1,4 +1,4 @@
-//! What ends volumes, and what the layer above notes, has room where nothing else has.
+//! Deleting volumes and writing state of the layer above find room where nothing else does.
 
 use format::geometry::SEGMENT_BYTES_MIN;
 use format::{Handling, Place, SegmentState};
@@ -10,8 +10,8 @@ use crate::{Durability, Tuning};
 const SEGMENT_BYTES: u64 = 64 << 10;
 const SEGMENT_UNITS: u32 = (SEGMENT_BYTES / format::PLACE_UNIT_BYTES) as u32;
 
-/// A pool with so much noted, in which all that is free is what a move of reclaim leaves, and
-/// nothing can be won.
+/// A pool with this much state of the layer above, in which only the reserve of reclaim moves is
+/// free, and reclaim can gain nothing.
 fn left_by_moves(durability: Durability, noted_bytes: usize) -> (Store, VolumeId) {
     let disk = MemoryDisk::new(SEGMENT_BYTES_MIN + 48 * SEGMENT_BYTES);
     Store::create_with_segments(&*disk, &[5; 64], SEGMENT_BYTES).unwrap();
@@ -40,12 +40,12 @@ fn left_by_moves(durability: Durability, noted_bytes: usize) -> (Store, VolumeId
     (store, volume)
 }
 
-/// Where segments are so tiny that one holds no more than some blocks of metadata, one free segment
-/// was too little for it, and the pool could not even be started. Found by the simulator.
+/// Where segments are so tiny that one holds only some blocks of metadata, one free segment was too
+/// little to delete a volume, and the pool could not even be started. Found by the simulator.
 #[test]
 fn what_reclaim_leaves_is_enough_for_an_end_in_tiny_segments_as_well() {
     for durability in [Durability::Commit, Durability::Flush] {
-        // What a checkpoint writes in any case leaves any part of a segment.
+        // The unconditional part of a checkpoint leaves any part of a segment free.
         for (ends, blocks) in (0..9).flat_map(|blocks| [(false, blocks), (true, blocks)]) {
             let (store, id) = left_by_moves(durability, blocks * 4080);
             let handling = Handling { uncompressed: true, unshared: false };
@@ -61,7 +61,7 @@ fn what_reclaim_leaves_is_enough_for_an_end_in_tiny_segments_as_well() {
     }
 }
 
-/// What is noted changes no rows.
+/// State of the layer above changes no rows.
 #[test]
 fn what_is_noted_takes_room_by_its_length() {
     let (store, _) = left_by_moves(Durability::Commit, 100);

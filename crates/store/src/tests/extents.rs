@@ -1,4 +1,4 @@
-//! What a look for extents tells, and how far one goes.
+//! What an extent query returns, and how far one goes.
 
 use block::{LbaExtent, LbaState, VolumeRequest};
 
@@ -21,7 +21,7 @@ fn hole(start: u64, count: u64) -> LbaExtent {
     LbaExtent { range: SectorRange::new(start, count), state: LbaState::Deallocated }
 }
 
-/// All of a volume, and how many looks that took.
+/// Returns the extents of a whole volume, and how many queries that took.
 fn look_at_all(
     store: &Store,
     volume: VolumeId,
@@ -77,7 +77,7 @@ fn nodes_that_are_mapped_all_over_are_told_without_their_entries() {
             .unwrap();
         done *= 2;
     }
-    // Not a block of it is a hole, and there are 2^28.
+    // None of its 2^28 blocks is a hole.
     assert_eq!(look(&store, id, SectorRange::new(0, TIB), 1), [mapped(0, TIB)]);
     let ranges = vec![SectorRange::new(77 * MIB + 8, 8)];
     store.execute(VolumeRequest::Unmap { volume: id, ranges }).unwrap();
@@ -95,7 +95,7 @@ fn a_look_ends_after_so_much_work_and_the_next_one_goes_on() {
     let range = SectorRange::new(0, sectors);
     let zeros = |range| VolumeRequest::Zero { volume: id, range, fua: false };
     store.execute(zeros(range)).unwrap();
-    // Every second block of it is a hole.
+    // Every second block is a hole.
     let blocks: Vec<_> = (0..sectors / 16).map(|n| SectorRange::new(16 * n + 8, 8)).collect();
     for ranges in blocks.chunks(512) {
         store.execute(VolumeRequest::Unmap { volume: id, ranges: ranges.to_vec() }).unwrap();

@@ -1,15 +1,15 @@
-//! Staged copies that fail in their midst: nothing stays staged, no place is taken, others go on.
+//! Staged copies that fail half-way: nothing stays staged, no copy slot leaks, others continue.
 
 use super::pieces::Hand;
 use super::*;
 use crate::{Outcome, Started};
 
-/// A copy of so many MiB to somewhere else, at another offset in its blocks: it is staged.
+/// A copy of this many MiB to another offset within its blocks, so that it is staged.
 fn copy_of(id: VolumeId, from: u64, to: u64, mib: u64) -> VolumeRequest {
     VolumeRequest::Copy { segments: vec![segment(id, from * MIB + 3, id, to * MIB, mib * MIB - 8)] }
 }
 
-/// Starts a request; its answer, if it has one already.
+/// Starts a request; adds its answer if it has one already.
 fn start(hand: &Hand, id: u64, request: VolumeRequest, replies: &mut Vec<(u64, Reply)>) {
     let started = hand.store.start(request, hand.token(id));
     replies.extend(hand.settle(id, started).map(|reply| (id, reply)));
@@ -17,7 +17,7 @@ fn start(hand: &Hand, id: u64, request: VolumeRequest, replies: &mut Vec<(u64, R
 
 type Reply = Result<VolumeReply, VolumeError>;
 
-/// Goes on until so many requests were answered. What waits for ever is noticed.
+/// Continues until `count` requests were answered. Fails if a request waits forever.
 fn finish(hand: &Hand, count: usize, replies: &mut Vec<(u64, Reply)>) {
     while replies.len() < count {
         let commit = hand.store.take_commit();
@@ -41,20 +41,20 @@ fn finish(hand: &Hand, count: usize, replies: &mut Vec<(u64, Reply)>) {
     }
 }
 
-/// Nothing is staged, nor waits to be released, once what is under way has ended.
+/// Nothing is staged or waits to be released once the work in progress has ended.
 fn assert_nothing_staged(store: &Store) {
     while store.housekeep() || store.commit_here() {}
     let writer = store.writer.lock();
     assert!(writer.released().is_empty() && writer.state.staged.is_empty());
 }
 
-/// As many parts can be brought at once as ever.
+/// As many parts can be staged at once as before.
 fn assert_places_free(hand: &Hand, id: VolumeId, to: u64) {
     let places = hand.store.tuning().parts_at_once;
     let mut replies = Vec::new();
     for copy in 0..places as u64 + 2 {
         start(hand, copy, copy_of(id, 0, to + copy * 5, 5), &mut replies);
-        // One is in the open record already, and has given its place to another.
+        // One is in the open record already, and has passed its slot to another.
         let waiting = hand.store.writer.lock().queues.placeless_count();
         assert_eq!(waiting, usize::from(copy > places as u64), "copy {copy}");
     }
@@ -62,8 +62,8 @@ fn assert_places_free(hand: &Hand, id: VolumeId, to: u64) {
     assert!(replies.iter().all(|(_, reply)| reply.is_ok()), "{replies:?}");
 }
 
-/// A volume of 24 MiB of which one block can't be read, and the rest is not in memory. The parts of
-/// a copy are 4 MiB: it is in the second of those that begin at 8 MiB.
+/// A volume of 24 MiB with one unreadable block, the rest of which is not in memory. The parts of a
+/// copy are 4 MiB: the block is in the second part of copies that begin at 8 MiB.
 fn with_bad_block() -> (Hand, VolumeId) {
     let disk = MemoryDisk::new(1 << 30);
     Store::create(&*disk, &[7; 64]).unwrap();
@@ -89,7 +89,7 @@ fn copies_that_meet_an_unreadable_block_leave_nothing_behind() {
     for copy in 0..failing {
         start(&hand, copy, copy_of(id, 8, 100 + copy * 11, 11), &mut replies);
     }
-    // One that can be done waits behind them all.
+    // One that can succeed waits behind them all.
     start(&hand, failing, copy_of(id, 0, 90, 6), &mut replies);
     finish(&hand, failing as usize + 1, &mut replies);
     for (copy, reply) in replies {
@@ -100,7 +100,7 @@ fn copies_that_meet_an_unreadable_block_leave_nothing_behind() {
         }
     }
     assert_nothing_staged(&hand.store);
-    // So that the small memory is no reason to wait.
+    // So that the small memory budget is no reason to wait.
     hand.store.checkpoint().unwrap();
     assert_places_free(&hand, id, 200);
     let copied = (6 + 5 * (hand.store.tuning().parts_at_once as u64 + 2)) * 256 - 1;
@@ -114,8 +114,8 @@ fn copies_that_meet_an_unreadable_block_leave_nothing_behind() {
     assert_sound(&Store::open(disk, least_memory()).unwrap());
 }
 
-/// All that have places fail before they have brought anything: no commit is to come, and no turn
-/// of maintenance. So the first that fails lets the one go on that waits.
+/// All copies with slots fail before they have staged anything: no commit and no turn of
+/// maintenance follows. So the first that fails must wake the waiting one.
 #[test]
 fn a_copy_that_waits_for_a_place_goes_on_when_the_ones_before_it_fail() {
     let (hand, id) = with_bad_block();
@@ -134,7 +134,7 @@ fn a_copy_that_waits_for_a_place_goes_on_when_the_ones_before_it_fail() {
     assert!(read(&hand.store, id, 90 * MIB, MIB) == read(&hand.store, id, 3, MIB));
 }
 
-/// What comes of a request that is queued.
+/// Returns the outcome of a queued request.
 fn next_outcome(hand: &Hand) -> Outcome {
     loop {
         if let Some((_, outcome)) = hand.desk.0.lock().pop_front() {
@@ -151,8 +151,8 @@ fn next_outcome(hand: &Hand) -> Outcome {
     }
 }
 
-/// Goes on with a copy, and aborts it where it has done so many reads. Its answer, if it came to
-/// one; or how much was staged then.
+/// Continues a copy, and aborts it after this many reads. Returns its answer if it got one, else
+/// how much was staged then.
 fn abort_after(hand: &Hand, mut reads: u64, copy: VolumeRequest) -> Result<Reply, usize> {
     let mut started = hand.store.start(copy, hand.token(1));
     loop {
@@ -177,7 +177,7 @@ fn abort_after(hand: &Hand, mut reads: u64, copy: VolumeRequest) -> Result<Reply
     }
 }
 
-/// A copy is aborted at any of its reads, of metadata too.
+/// A copy is aborted at each of its reads, those of metadata included.
 #[test]
 fn copies_that_are_abandoned_at_any_read_leave_nothing_behind() {
     let disk = MemoryDisk::new(1 << 30);
@@ -232,7 +232,7 @@ fn copies_that_a_full_pool_refuses_leave_nothing_behind() {
     });
     assert_eq!(store.volume_status(id).unwrap().mapped_bytes, held);
     assert_nothing_staged(&store);
-    // What they had brought can be had again.
+    // The space they had staged is available again.
     let ranges = vec![SectorRange::new(40 * MIB, 40 * MIB)];
     store.execute(VolumeRequest::Unmap { volume: id, ranges }).unwrap();
     while store.housekeep() {}

@@ -1,4 +1,4 @@
-//! Failed writes and records on their way, most of them found by the simulator.
+//! Failed writes and records in flight, most of them found by the simulator.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -85,7 +85,7 @@ fn a_block_is_read_from_memory_until_its_record_is_written() {
     let bench = bench(Durability::Flush);
     let bytes = distinct(8, 1);
     assert!(matches!(start_write(&bench, &bytes), Started::Done(Ok(_))));
-    // Its chunk has a place now, but nothing is there yet.
+    // Its chunk has a location now, but nothing is written there yet.
     let commit = bench.store.take_commit().unwrap();
     assert_eq!(read(&bench.store, bench.volume, 0, 8), bytes);
     bench.store.write_out(&commit).unwrap();
@@ -123,7 +123,7 @@ fn a_checkpoint_never_stores_what_a_failed_write_has_left_in_memory() {
     assert_sound(&store);
 }
 
-/// Two commits on their way: blocks 0 and 1.
+/// Two commits in flight: blocks 0 and 1.
 fn two_commits(bench: &Bench, bytes: &[u8]) -> [crate::Commit; 2] {
     let commits = [0, 1].map(|index| {
         let range = SectorRange::new(index * 8, 8);
@@ -161,7 +161,7 @@ fn behind_a_lost_commit_nothing_is_applied_or_recovered() {
     bench.store.write_out(&second).unwrap();
     bench.store.finish_commit(second, Ok(()));
     bench.store.finish_commit(first, Err(io::Error::other("lost")));
-    // No segment takes them.
+    // No segment accepts them.
     while let Some(commit) = bench.store.take_commit() {
         bench.store.finish_commit(commit, Err(io::Error::other("lost")));
     }
@@ -173,7 +173,7 @@ fn behind_a_lost_commit_nothing_is_applied_or_recovered() {
     drop(store);
     let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
     assert_eq!(read(&store, volume, 0, 16), vec![0; 8192]);
-    // The log goes on where the lost record was, in front of the one that was written.
+    // The log continues where the lost record was, before the one that was written.
     let bytes = distinct(8, 3);
     write(&store, volume, 0, &bytes).unwrap();
     drop(store);
@@ -182,8 +182,8 @@ fn behind_a_lost_commit_nothing_is_applied_or_recovered() {
     assert_sound(&store);
 }
 
-/// Once the store has failed nothing is placed elsewhere: what lands behind a lost record must not
-/// count then.
+/// Once the store has failed nothing is written elsewhere: a record written after a lost one must
+/// not count then.
 #[test]
 fn behind_a_lost_commit_nothing_counts_in_a_store_that_has_failed() {
     let bench = bench(Durability::Commit);
@@ -216,8 +216,8 @@ fn a_record_that_rots_in_the_middle_of_the_log_is_damage_and_not_its_end() {
     assert!(matches!(opened, Err(StoreError::Damaged(_))), "a lost record was not noticed");
 }
 
-/// A recovery drops a torn record, and the log goes on in the next segment, as its first record
-/// does not fit behind the last whole one. The torn one stays where it is; it must not end the log.
+/// Recovery drops a torn record, and the log continues in the next segment, as its first record
+/// does not fit after the last whole one. The torn one stays where it is; it must not end the log.
 #[test]
 fn a_torn_record_does_not_hide_what_went_on_in_the_next_segment() {
     let (disk, store) = pool(1 << 30);
@@ -242,8 +242,8 @@ fn a_torn_record_does_not_hide_what_went_on_in_the_next_segment() {
     }
 }
 
-/// A torn record was too long for its segment, and began the next; what came after the start was
-/// not. In the same epoch the torn one would count, as the log never goes back.
+/// A torn record was too long for its segment and began the next one; the first record after the
+/// start was not. In the same epoch the torn one would count, as the log never goes back.
 #[test]
 fn a_torn_record_in_the_next_segment_does_not_hide_what_went_on_in_its_own() {
     let (disk, store) = pool(1 << 30);
@@ -265,7 +265,7 @@ fn a_torn_record_in_the_next_segment_does_not_hide_what_went_on_in_its_own() {
     assert_sound(&store);
 }
 
-/// Writes until less than a record of 64 blocks fits what is left of the log's segment.
+/// Writes until the rest of the log's segment is too short for a record of 64 blocks.
 fn fill_segment(store: &Store, volume: VolumeId) {
     let blocks = store.world.medium.geometry().blocks_per_segment();
     let room = || blocks - store.writer.lock().log.position().block;
@@ -277,7 +277,7 @@ fn fill_segment(store: &Store, volume: VolumeId) {
     }
 }
 
-/// Ends the store, and loses the first block of the payload of a record with one block of headers.
+/// Stops the store, and loses the first payload block of a record with one block of headers.
 fn tear(disk: &MemoryDisk, store: Store, segment: u32, block: u32) {
     let offset_units = (block + 1) * format::geometry::UNITS_PER_BLOCK;
     let place = format::Place { segment, offset_units };
@@ -286,8 +286,8 @@ fn tear(disk: &MemoryDisk, store: Store, segment: u32, block: u32) {
     sys::Disk::write(disk, payload, &[FrameMut::zeroed().freeze()]).unwrap();
 }
 
-/// A checkpoint that waits for a record whose write takes long, as one that is tried again does,
-/// waits without looking: once before it waits, and once behind each record.
+/// A checkpoint that waits for a record whose write takes long, as a retried one does, does not
+/// poll: it checks once before it waits, and once after each record.
 #[test]
 fn a_checkpoint_sleeps_while_a_record_is_under_way() {
     let bench = bench(Durability::Flush);

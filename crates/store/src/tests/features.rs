@@ -1,5 +1,5 @@
-//! Pools of version 3 that lack features: they are read as they are, and get them while they are
-//! used.
+//! Pools of version 3 that lack features: they are readable as they are, and get the features while
+//! they are in use.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use super::upgraded::{assert_stands_twice, golden, hash, options, settle};
 use super::*;
 use crate::{Next, Salvage, SalvageOptions, UpgradeStatus};
 
-/// A pool of version 3 without features, as the last program that knew none has left it when it was
+/// A pool of version 3 without features, as left by the last program that knew none when it was
 /// killed: 564 keys, one of them with 64 KB; volumes, snapshots and clones, compressed and shared
-/// data, patterns and holes; two checkpoints, and 15 records behind the last.
+/// data, patterns and holes; two checkpoints, and 15 records after the last.
 pub(super) const V3: &[u8] = include_bytes!("golden/v3.zst");
 
-/// What that program has read of each volume.
+/// What that program read of each volume.
 const V3_HOLDS: [(u64, u64); 7] = [
     (1, 0xf78d_de1f_0af7_95c5),
     (2, 0x296a_b24e_e84a_fe3d),
@@ -27,15 +27,15 @@ const V3_HOLDS: [(u64, u64); 7] = [
     (7, 0xf78d_de1f_0af7_95c5),
 ];
 
-/// The hash of its keys and values ([`hash_of_config`]), and how many they are.
+/// The number of its keys, and the hash of keys and values ([`hash_of_config`]).
 const V3_CONFIG: (usize, u64) = (564, 0xecb7_8447_141a_e141);
 
-/// A pool of version 3 with leaves and a segment stream, as the last program that knew no other
-/// feature has left it when it was killed: 562 keys; volumes, snapshots and clones, compressed
-/// data, patterns and holes; two checkpoints, and 15 records behind the last.
+/// A pool of version 3 with leaves and a segment stream, as left by the last program that knew no
+/// other feature when it was killed: 562 keys; volumes, snapshots and clones, compressed data,
+/// patterns and holes; two checkpoints, and 15 records after the last.
 pub(super) const V3_LEAVES: &[u8] = include_bytes!("golden/v3-leaves.zst");
 
-/// What that program has read of each volume.
+/// What that program read of each volume.
 const V3_LEAVES_HOLDS: [(u64, u64); 6] = [
     (1, 0xab70_eecd_0ac4_9523),
     (2, 0x0374_2141_200c_3943),
@@ -47,12 +47,12 @@ const V3_LEAVES_HOLDS: [(u64, u64); 6] = [
 
 const V3_LEAVES_CONFIG: (usize, u64) = (562, 0x6ac0_68f6_f1bc_e156);
 
-/// A pool of version 3 with leaves and a segment table, as the last program that knew no other
-/// feature has left it when it was killed: 515 keys; volumes, a snapshot and a clone, compressed
-/// data, patterns, zeros and holes; two checkpoints, and 30 records behind the last.
+/// A pool of version 3 with leaves and a segment table, as left by the last program that knew no
+/// other feature when it was killed: 515 keys; volumes, a snapshot and a clone, compressed data,
+/// patterns, zeros and holes; two checkpoints, and 30 records after the last.
 pub(super) const V3_SEGMENT_TABLE: &[u8] = include_bytes!("golden/v3-segment-table.zst");
 
-/// What that program has read of each volume.
+/// What that program read of each volume.
 const V3_SEGMENT_TABLE_HOLDS: [(u64, u64); 5] = [
     (1, 0xa982_0270_ef51_a6fb),
     (2, 0xf020_4a6d_d372_87fe),
@@ -95,7 +95,7 @@ fn assert_holds_all_of_v3_segment_table(store: &Store) {
     assert_sound(store);
 }
 
-/// A pool as it is packed, and what it holds.
+/// A packed pool, and a check of its content.
 type Lacking = (&'static [u8], fn(&Store));
 
 /// Pools of version 3 that lack features.
@@ -105,7 +105,7 @@ const LACKING: [Lacking; 3] = [
     (V3_SEGMENT_TABLE, assert_holds_all_of_v3_segment_table),
 ];
 
-/// Nothing is left of what the latest version has otherwise.
+/// Asserts that the pool has nothing in an earlier format.
 fn assert_is_latest(store: &Store) {
     assert!(store.upgrade_status().is_latest);
     let superblock = store.checkpointing.lock().superblock().clone();
@@ -127,8 +127,8 @@ fn a_pool_of_version_3_without_features_is_read_as_it_is() {
     assert!(disk.same_as(&before), "looking at it has changed it");
 }
 
-/// Opens a pool twice that is not to be upgraded, and changes it: it holds what it held, and its
-/// superblock is as `assert_lacks` has it.
+/// Opens a pool twice without upgrading it, and changes it: its content stays, and its superblock
+/// passes `assert_lacks`.
 fn stays_as_it_is(packed: &[u8], assert_holds: fn(&Store), assert_lacks: fn(&Superblock)) {
     let disk = golden(packed);
     for _ in 0..2 {
@@ -157,7 +157,7 @@ fn a_pool_of_version_3_gets_its_features_when_it_is_opened() {
         let disk = golden(packed);
         let store = Store::open(disk.clone(), options(true)).unwrap();
         let UpgradeStatus { version, is_latest, left_bytes, .. } = store.upgrade_status();
-        // Labels alone leave nothing to be done.
+        // A pool that lacks only labels needs no other work.
         let is_divided = packed == V3_SEGMENT_TABLE;
         assert!(version == 3 && is_latest && (left_bytes == 0) == is_divided);
         assert_holds(&store);

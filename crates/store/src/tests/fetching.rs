@@ -1,4 +1,4 @@
-//! Recovery reads side by side what it needs, where the medium has a channel.
+//! Recovery reads what it needs in parallel where the medium has a channel.
 
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use super::*;
 /// Leaves that the log changes: each has to be read.
 const LEAVES: u64 = 600;
 
-/// How reads were asked for.
+/// How reads were issued.
 #[derive(Default)]
 pub(super) struct Counted {
-    /// One by one, by a caller that waits.
+    /// Reads one at a time, by a caller that waits.
     pub(super) alone: AtomicU64,
-    /// Of a channel: how many blocks each has that was started together with others.
+    /// For each channel, the lengths in blocks of the reads that were started together.
     pub(super) together: Mutex<Vec<Vec<usize>>>,
-    /// Whether those of channels fail.
+    /// Whether reads through channels fail.
     pub(super) fails: bool,
 }
 
-/// A disk in memory that has channels.
+/// An in-memory disk with channels.
 pub(super) struct Channelled {
     pub(super) below: Arc<Local>,
     pub(super) counted: Arc<Counted>,
@@ -85,7 +85,7 @@ impl Segments for Channelled {
 
 type Asked = (u64, Place, Vec<FrameMut>);
 
-/// A channel whose reads end only when somebody waits.
+/// A channel whose reads complete only when somebody waits.
 struct TestChannel {
     below: Arc<Local>,
     counted: Arc<Counted>,
@@ -121,7 +121,7 @@ impl Channel for TestChannel {
         if !std::mem::take(&mut self.may_end) {
             return Ok(());
         }
-        // The last one first: they end in any order.
+        // The last one first: reads complete in any order.
         while let Some((user_data, place, mut frames)) = self.started.pop() {
             let result = match self.counted.fails {
                 true => Err(io::Error::other("no read of a channel succeeds")),
@@ -160,12 +160,12 @@ impl Channel for TestChannel {
     }
 }
 
-/// Where the block in each leaf is that was written.
+/// Returns the start of the block written in each leaf.
 fn start_of(leaf: u64) -> u64 {
     leaf * MIB + leaf % 256 * 8
 }
 
-/// A pool whose log behind the checkpoint writes to each of many leaves.
+/// A pool whose log after the checkpoint writes to each of many leaves.
 fn killed() -> (Arc<MemoryDisk>, VolumeId) {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, LEAVES * MIB);
@@ -179,7 +179,7 @@ fn killed() -> (Arc<MemoryDisk>, VolumeId) {
     (disk.copy(), id)
 }
 
-/// Opens a pool over channels, and looks that all that was written is there.
+/// Opens a pool over channels, and checks that all that was written is there.
 fn reopen(disk: Arc<MemoryDisk>, id: VolumeId, fails: bool) -> Arc<Counted> {
     let below = Arc::new(Local::over(disk));
     let counted = Arc::new(Counted { fails, ..Counted::default() });
@@ -193,7 +193,7 @@ fn reopen(disk: Arc<MemoryDisk>, id: VolumeId, fails: bool) -> Arc<Counted> {
     counted
 }
 
-/// What the log changes is read many at a time, and so is the log, before it is asked for.
+/// Recovery reads the nodes the log changes many at a time, and reads the log ahead.
 #[test]
 fn a_recovery_waits_for_few_of_its_reads() {
     let (disk, id) = killed();
@@ -208,7 +208,7 @@ fn a_recovery_waits_for_few_of_its_reads() {
     assert!(windows > 4, "the log was read ahead: {windows}");
 }
 
-/// What a channel can't read is read as if there were none.
+/// Recovery reads by itself what a channel fails to read.
 #[test]
 fn a_recovery_does_without_reads_that_fail() {
     let (disk, id) = killed();

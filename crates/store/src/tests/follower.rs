@@ -1,4 +1,4 @@
-//! Following a pool that somebody else uses, and taking it over.
+//! Following a pool that another process uses, and taking it over.
 
 use super::mirrors::{devices, make};
 use super::*;
@@ -19,8 +19,8 @@ fn follow(follower: &mut Follower) -> Following {
     }
 }
 
-/// What recovery of the same disk comes to, in memory: all that a checkpoint would write, but for
-/// the order in which ids of chunks are found again.
+/// Returns the state that recovery of the same disk produces in memory: all that a checkpoint would
+/// write, except the order in which chunk ids are reused.
 fn digest(store: &Store, volumes: &[VolumeId]) -> String {
     let content: Vec<Vec<u8>> =
         volumes.iter().map(|volume| read(store, *volume, 0, 4 * MIB)).collect();
@@ -43,7 +43,7 @@ fn digest(store: &Store, volumes: &[VolumeId]) -> String {
     format!("{hashes:?} {maps:?} {ids:?} {pending:?} {staged:?} {config:?} {position:?} {rows:?}")
 }
 
-/// Work of all kinds. `at` says how far it is.
+/// Does work of all kinds; `at` is its progress.
 fn work(store: &Store, volumes: &[VolumeId; 2], at: u64) {
     let [one, other] = *volumes;
     write(store, one, at % 7 * 128, &distinct(64, at)).unwrap();
@@ -65,7 +65,7 @@ fn work(store: &Store, volumes: &[VolumeId; 2], at: u64) {
     }
 }
 
-/// At each moment: what a follower goes on to is what a recovery of that moment comes to.
+/// At each moment a takeover produces the state that a recovery at that moment produces.
 #[test]
 fn a_takeover_comes_to_what_a_recovery_comes_to() {
     for durability in [Durability::Commit, Durability::Flush] {
@@ -85,7 +85,7 @@ fn a_takeover_comes_to_what_a_recovery_comes_to() {
             if at % 8 == 5 {
                 store.checkpoint().unwrap();
             }
-            // Another one that has followed as far.
+            // Another follower at the same position.
             let mut second = Follower::open(disk.clone(), options.clone()).unwrap();
             follow(&mut second);
             if at % 3 == 0 {
@@ -98,7 +98,7 @@ fn a_takeover_comes_to_what_a_recovery_comes_to() {
             assert_eq!(digest(&over, &volumes), digest(&recovered, &volumes), "{at}");
             taken[usize::from(!was_followed)] += 1;
             assert_sound(&over);
-            // And what it goes on with is there in the next recovery.
+            // And what the new owner writes is there in the next recovery.
             work(&over, &volumes, at + 50);
             let is = digest(&over, &volumes);
             drop(over);
@@ -124,16 +124,16 @@ fn what_is_followed_is_not_written_to_and_read_little() {
     let (before, reads) = (disk.copy(), disk.reads());
     assert_eq!(follow(&mut follower), Following::Current);
     assert!(disk.same_as(&before));
-    // Of each record its header and entries, not what they bring: 64 times 512 KiB are 32 MiB.
+    // It reads each record's header and entries, not its payload: 64 times 512 KiB are 32 MiB.
     let (reads, records) = (disk.reads() - reads, follower.records());
     assert!(records >= 63 && reads < 8 * records + 40, "{reads} reads of {records} records");
-    // Nothing new costs next to nothing.
+    // Following without new records costs almost nothing.
     let reads = disk.reads();
     assert_eq!(follow(&mut follower), Following::Current);
     assert!(disk.reads() - reads < 12, "{}", disk.reads() - reads);
 }
 
-/// The last record may not be durable: where the log ends is decided in the takeover.
+/// The last record may not be durable: the takeover decides where the log ends.
 #[test]
 fn a_record_that_no_later_one_says_was_flushed_is_not_applied() {
     let (disk, store) = pool(1 << 30);
@@ -147,7 +147,7 @@ fn a_record_that_no_later_one_says_was_flushed_is_not_applied() {
     follow(&mut follower);
     let last = store.writer.lock().log.position().lsn - 1;
     assert!(follower.next_lsn() > next && follower.next_lsn() <= last, "{next} {last}");
-    // The power fails, and the last write had not come to rest.
+    // The power fails before the last write is durable.
     let (over, was_followed) = Store::take_over(before, options(), follower).unwrap();
     assert!(was_followed);
     assert_eq!(read(&over, id, 0, 64), distinct(64, 1));
@@ -173,7 +173,7 @@ fn one_that_was_overtaken_is_of_no_use() {
     assert_eq!(follow(&mut follower), Following::Overtaken);
 }
 
-/// Of two devices one has what the other lacks, and is not there in the takeover.
+/// One of two devices has records that the other lacks, and is missing at the takeover.
 #[test]
 fn records_that_are_on_none_of_the_devices_are_not_gone_on_from() {
     let pool = make(2);
@@ -207,7 +207,7 @@ fn one_that_met_something_unreadable_is_of_no_use() {
     let mut follower = Follower::open(damaged.clone(), options()).unwrap();
     let known: std::collections::BTreeSet<u64> = damaged.written_blocks().into_iter().collect();
     (0..32).for_each(|at| write(&store, id, at * MIB, &distinct(8, at + 100)).unwrap());
-    // What it reads from here on is the log alone.
+    // From here on it reads only the log.
     for block in disk.written_blocks() {
         match known.contains(&block) && block > 2048 && disk.block(block)[..4] != *b"HFLR" {
             true => damaged.overwrite(block, Frame::zeros()),

@@ -7,7 +7,7 @@ use crate::{Next, Outcome, Sink, Started, StoreError, Token};
 
 const POOL_BYTES: u64 = 256 << 20;
 
-/// Answers of writes that were begun together.
+/// Answers of writes that were started together.
 #[derive(Default)]
 struct Answers(Mutex<BTreeMap<u64, Result<VolumeReply, VolumeError>>>);
 
@@ -22,7 +22,7 @@ impl Sink for Answers {
     fn commit_wanted(&self) {}
 }
 
-/// Blocks that compress to next to nothing, each told from others by a number.
+/// Blocks that compress to almost nothing, each identified by a number.
 fn stamp(number: u64) -> Vec<u8> {
     let mut block = vec![0; 4096];
     block[..8].copy_from_slice(&number.to_le_bytes());
@@ -30,7 +30,7 @@ fn stamp(number: u64) -> Vec<u8> {
     block
 }
 
-/// A thin volume with one small block in each MiB: as much metadata as can be for little data.
+/// A thin volume with one small block in each MiB: as much metadata as possible for little data.
 struct Thin {
     answers: Arc<Answers>,
     sink: crate::SinkId,
@@ -51,8 +51,8 @@ impl Thin {
         self.sink = store.register_sink(self.answers.clone());
     }
 
-    /// Writes a block in each of some leaves by one commit, as hosts do that have many on
-    /// their way. `upkeep` is called until all are answered.
+    /// Writes a block in each of several leaves in one commit, as hosts with many writes in flight
+    /// do. Calls `upkeep` until all are answered.
     fn write(&mut self, store: &Store, leaves: &[u64], mut upkeep: impl FnMut(&Store)) -> usize {
         let mut pending = BTreeMap::new();
         for leaf in leaves {
@@ -98,12 +98,12 @@ impl Thin {
     }
 }
 
-/// What a background thread does between two looks.
+/// What a background thread does in one turn.
 fn maintain(store: &Store) {
     while store.maintain().unwrap() == Next::AtOnce {}
 }
 
-/// Fills a volume with data that is neither compressed nor shared, `mib` MiB of it.
+/// Fills `mib` MiB of a volume with data that is neither compressed nor shared.
 fn fill(store: &Store, mib: u64) -> VolumeId {
     let id = volume(store, mib.max(1) * MIB);
     for at in 0..mib {
@@ -112,7 +112,7 @@ fn fill(store: &Store, mib: u64) -> VolumeId {
     id
 }
 
-/// All leaves once, in an order that is nowhere near that of their rows.
+/// Returns each leaf once, in an order far from that of their rows.
 fn scattered(leaves: u64) -> Vec<u64> {
     (0..leaves).map(|index| index * 7919 % leaves).collect()
 }
@@ -121,14 +121,14 @@ fn free_count(store: &Store) -> u32 {
     store.writer.lock().state.segments.free_count()
 }
 
-/// Some 50 MiB of metadata, with its second copies, that all changes again and again, in a pool of
-/// 240 MiB.
+/// Some 50 MiB of metadata, both copies included, all of which changes repeatedly, in a pool of 240
+/// MiB.
 const LEAVES: u64 = 12_007;
 const STUCK_LEAVES: u64 = 18_013;
 const COLD_MIB: u64 = 40;
 
-/// The first finding: dirty metadata was bounded by memory only, and a checkpoint of all of it did
-/// not fit what hosts had left free.
+/// The first finding: only memory limited dirty metadata, and a checkpoint of all of it did not fit
+/// in the space that hosts had left free.
 #[test]
 fn overwrites_all_over_never_stop_a_pool_that_has_room() {
     let (disk, store) = pool(POOL_BYTES);
@@ -140,7 +140,7 @@ fn overwrites_all_over_never_stop_a_pool_that_has_room() {
             let refused = thin.write(&store, leaves, maintain);
             assert_eq!(refused, 0, "round {round}, {} free", free_count(&store));
         }
-        // Another opening finds all that was answered, from the last checkpoint and the log.
+        // Opening again finds all that was answered, from the last checkpoint and the log.
         drop(store);
         store = Store::open(disk.copy(), OpenOptions::default()).unwrap();
         assert_sound(&store);
@@ -156,8 +156,8 @@ fn overwrites_all_over_never_stop_a_pool_that_has_room() {
     assert_sound(&store);
 }
 
-/// A pool as the code before left it behind: so much has changed since the last checkpoint that the
-/// next one does not fit what is free. All of that is in the log only.
+/// A pool as earlier code left it: so much has changed since the last checkpoint that the next one
+/// does not fit in the free space. All of these changes are in the log only.
 fn stuck_pool() -> (Arc<MemoryDisk>, Thin) {
     let (disk, store) = pool(POOL_BYTES);
     fill(&store, COLD_MIB / 4);
@@ -175,7 +175,7 @@ fn stuck_pool() -> (Arc<MemoryDisk>, Thin) {
         assert_eq!(thin.write(&store, leaves, |_| ()), 0);
     }
     while free_count(&store) > 4 {
-        // Over what is there: most of it is dead.
+        // Overwrites: most of the old data is dead.
         write(&store, more, at % 8 * MIB, &distinct(MIB, 1000 + at)).unwrap();
         at += 1;
     }
@@ -192,7 +192,7 @@ fn stuck_pool() -> (Arc<MemoryDisk>, Thin) {
 #[test]
 fn a_pool_whose_next_checkpoint_does_not_fit_opens_again_and_goes_on() {
     let (disk, mut thin) = stuck_pool();
-    // It may be looked at without anything being written.
+    // It can be inspected without writing anything.
     drop(Store::load(disk.clone(), OpenOptions::default()).unwrap());
     for crash_after in [0, 1, 40, 100, 300, 900, 1500] {
         let crashed = disk.copy();
@@ -270,8 +270,8 @@ fn a_checkpoint_that_does_not_fit_is_no_failure() {
     assert_sound(&store);
 }
 
-/// What is to be emptied is left out when a checkpoint looks for holes, though what joins counts on
-/// all of them: no checkpoint found room then, and what waited for one waited for ever.
+/// A checkpoint that looks for holes skips segments to be emptied, while admission counts on all
+/// holes: no checkpoint found room then, and whatever waited for one waited forever.
 #[test]
 fn a_compaction_gives_its_holes_to_a_checkpoint_that_needs_them() {
     let (_disk, store) = pool(POOL_BYTES);
@@ -311,8 +311,8 @@ fn clone_of(store: &Store, source: VolumeId) -> VolumeId {
     id
 }
 
-/// The second finding: each UNMAP of a block in a clone makes a leaf, which are soon more than what
-/// is free. They are taken as long as that is so, and ending clones always is.
+/// The second finding: each UNMAP of a block in a clone makes a leaf, and soon these exceed the
+/// free space. UNMAPs are accepted as long as they fit; deleting clones always is.
 #[test]
 fn trimming_clones_in_a_full_pool_ends_in_refusals_and_never_stops_it() {
     let (disk, store) = pool(POOL_BYTES);
@@ -355,7 +355,7 @@ fn trimming_clones_in_a_full_pool_ends_in_refusals_and_never_stops_it() {
     while store.maintain().unwrap() != Next::Nothing {}
     store.checkpoint().unwrap();
     assert_sound(&store);
-    // What is not shared is unmapped and written again in any case.
+    // Blocks that are not shared are always unmapped and written again.
     let ranges = vec![SectorRange::new(0, 2 * MIB)];
     store.execute(VolumeRequest::Unmap { volume: origin, ranges }).unwrap();
     write(&store, origin, 0, &distinct(MIB, 1)).unwrap();
@@ -365,7 +365,7 @@ fn trimming_clones_in_a_full_pool_ends_in_refusals_and_never_stops_it() {
     assert_sound(&store);
 }
 
-/// What takes the place of as much is taken in a full pool: reclaim wins back what it leaves dead.
+/// A full pool accepts overwrites: reclaim recovers the blocks that they leave dead.
 #[test]
 fn overwrites_go_on_in_a_full_pool() {
     let (_disk, store) = pool(POOL_BYTES);
@@ -377,14 +377,14 @@ fn overwrites_go_on_in_a_full_pool() {
     let new = write(&store, id, mib * MIB, &distinct(MIB, 50_000));
     assert_eq!(new, Err(VolumeError::NoSpace));
     let mut model = BTreeMap::new();
-    // As much as all that is kept back, and more.
+    // As much as the whole reserve, and more.
     for round in 0..96 * 64 {
         let block = round * 7919 % (mib * 256);
         let result = write(&store, id, block * 8, &distinct(8, 100_000 + round));
         assert_eq!(result, Ok(()), "overwrite {round}, {} free", free_count(&store));
         model.insert(block, 100_000 + round);
     }
-    // New data is refused still.
+    // New data is still refused.
     let new = (0..64).map(|at| write(&store, id, (mib + at) * MIB, &distinct(MIB, 60_000 + at)));
     assert!(new.into_iter().any(|result| result == Err(VolumeError::NoSpace)));
     for (block, seed) in model {

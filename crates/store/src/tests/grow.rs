@@ -1,9 +1,9 @@
-//! A pool that grows while it is used.
+//! A pool that grows while it is in use.
 
 use super::*;
 use sys::Disk;
 
-/// Fills the pool from `start` on; the sector at which it is full.
+/// Fills the pool from `start` on; returns the sector at which it is full.
 fn fill(store: &Store, id: VolumeId, mut start: u64) -> u64 {
     loop {
         match write(store, id, start, &distinct(MIB, start + 1)) {
@@ -30,7 +30,7 @@ fn a_full_pool_that_grows_goes_on_and_is_all_there_after_a_restart() {
     let full = fill(&store, id, 0);
     let (used, capacity) = store.space_use();
     assert_eq!(used, capacity, "hosts are refused");
-    // What needs no space goes on.
+    // Requests that need no space succeed.
     let zero = VolumeRequest::Zero { volume: id, range: SectorRange::new(full, 8), fua: false };
     store.execute(zero).unwrap();
     store.grow(512 << 20).unwrap();
@@ -70,7 +70,7 @@ fn a_crash_at_any_write_of_growing_leaves_a_pool_that_opens() {
         assert_sound(&store);
         let capacity = store.pool_status().capacity_bytes;
         assert!(!grown || capacity > 400 << 20, "{capacity}");
-        // Whatever was left, it can be tried again.
+        // Whatever is left, growing can be tried again.
         if capacity < 400 << 20 {
             store.grow(512 << 20).unwrap();
         }

@@ -11,7 +11,7 @@ use crate::checkpoint::holes::Holes;
 
 const LEAVES: u64 = 600;
 
-/// A pool with nodes in several pages of rows, scattered over some segments of metadata with holes
+/// A pool with nodes in several pages of rows, scattered over some metadata segments with holes
 /// between them.
 fn scattered() -> (Arc<MemoryDisk>, Store, VolumeId) {
     let disk = MemoryDisk::new((16 << 20) + 64 * SEGMENT_BYTES);
@@ -28,7 +28,7 @@ fn scattered() -> (Arc<MemoryDisk>, Store, VolumeId) {
     (disk, store, id)
 }
 
-/// Where a page of the rows of nodes is, as a block of the device.
+/// Returns the device block of a page of node rows.
 fn row_page(store: &Store, node: u64) -> u64 {
     let medium = &store.world.medium;
     let page = store.world.nodes.table.stored_at(medium, (0, node / ROWS_PER_PAGE)).unwrap();
@@ -43,8 +43,8 @@ fn found(store: &Store) -> BTreeSet<u64> {
     std::iter::from_fn(|| holes.take(1)).map(|at| geometry.offset_bytes(at) / 4096).collect()
 }
 
-/// Compaction had a checkpoint of its own behind each that freed segments, which wrote once more
-/// what hosts had changed since: in an aged pool half of all that checkpoints wrote.
+/// Compaction wrote a checkpoint of its own after each one that freed segments, which wrote again
+/// what hosts had changed since: in an aged pool half of all checkpoint bytes.
 #[test]
 fn scattered_metadata_goes_with_a_checkpoint_that_is_due() {
     let (_disk, store, id) = scattered();
@@ -80,7 +80,7 @@ fn a_bad_page_of_node_rows_does_not_end_writing_when_segments_are_short() {
     assert_sound(&store);
 }
 
-/// What hangs on a bad page may be anywhere: no block of it may pass for a hole.
+/// What a bad page refers to may be anywhere: none of its blocks may be taken for a hole.
 #[test]
 fn a_bad_page_adds_no_hole_and_leaves_those_of_other_segments() {
     let (disk, store, _) = scattered();

@@ -1,4 +1,4 @@
-//! Which incarnation of a pool something is of.
+//! Which incarnation of a pool durable state belongs to.
 
 use format::FormatVersion;
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
@@ -20,20 +20,20 @@ fn number(store: &Store) -> u64 {
     store.incarnation().number
 }
 
-/// Something durable that is of an incarnation.
+/// Makes something of the current incarnation durable.
 fn keep_something(store: &Store) {
     let config = vec![(b"Skept".to_vec(), Some(number(store).to_le_bytes().to_vec()))];
     store.change(Change { config, ..Change::default() }).unwrap();
 }
 
-/// The highest number that something durable is of.
+/// Returns the highest incarnation of anything durable.
 fn kept(store: &Store) -> u64 {
     let config = store.config();
     let number = |value: &[u8]| u64::from_le_bytes(value.try_into().unwrap());
     config.iter().find(|(key, _)| key == b"Skept").map_or(0, |(_, value)| number(value))
 }
 
-/// Whatever a crash leaves, and whichever superblock is lost.
+/// This holds whatever a crash leaves, and whichever superblock is lost.
 #[test]
 fn no_opening_begins_an_incarnation_of_which_something_is_durable() {
     for version in [FormatVersion::V2, FormatVersion::V3] {
@@ -66,7 +66,7 @@ fn no_opening_begins_an_incarnation_of_which_something_is_durable() {
     }
 }
 
-/// A controller that takes over goes on in the incarnation that it has seen, and in no other.
+/// A controller that takes over continues in the incarnation that it has followed, and in no other.
 #[test]
 fn a_takeover_goes_on_in_the_incarnation_unless_somebody_has_opened_the_pool_since() {
     for (version, goes_on) in [(FormatVersion::V2, false), (FormatVersion::V3, true)] {
@@ -102,7 +102,7 @@ fn each_opening_to_use_a_pool_is_an_incarnation_and_a_look_is_none() {
     }
 }
 
-/// The number counts on, whether it is upgraded by an opening or in use.
+/// The number keeps counting, whether an opening upgrades the pool or its use does.
 #[test]
 fn a_pool_that_is_upgraded_is_of_the_same_incarnation() {
     for in_use in [false, true] {

@@ -1,4 +1,4 @@
-//! The key-value space in leaves: what a checkpoint writes of it, and where it may stand.
+//! The key-value space in leaves: what a checkpoint writes of it, and where.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use super::*;
 use crate::Tuning;
 use crate::key_space::leaves::Leaves;
 
-/// Keys like those of snapshots: a kind and an id, and some settings.
+/// Writes keys like those of snapshots: a kind and an id, and some settings.
 pub(super) fn keep(store: &Store, ids: std::ops::Range<u64>, round: u64) {
     let pair = |id: u64| {
         let value =
@@ -41,14 +41,14 @@ fn a_checkpoint_writes_what_has_changed_of_a_large_key_value_space() {
     assert_sound(&store);
 }
 
-/// Segments that the leaves are in.
+/// Returns the segments that the leaves are in.
 fn segments(store: &Store) -> BTreeSet<u32> {
     let writer = store.writer.lock();
     let places = writer.state.config.leaves().into_iter().flat_map(Leaves::places);
     places.map(|(place, _)| place.segment).collect()
 }
 
-/// Leaves that do not change keep no segment of metadata from being emptied.
+/// Unchanged leaves do not keep a metadata segment from being emptied.
 #[test]
 fn leaves_are_moved_out_of_segments_that_are_nearly_empty() {
     let disk = MemoryDisk::new(SEGMENT_BYTES_MIN + (112 << 16));
@@ -77,7 +77,7 @@ fn leaves_are_moved_out_of_segments_that_are_nearly_empty() {
     assert_sound(&store);
 }
 
-/// Not a test of behaviour: prints bytes and time of a checkpoint behind one small change, with
+/// Not a test of behaviour: prints bytes and time of a checkpoint after one small change, with
 /// 20,000 and 100,000 keys. `--ignored --nocapture` runs it.
 #[test]
 #[ignore = "a measurement"]

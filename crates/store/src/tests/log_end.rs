@@ -1,5 +1,5 @@
-//! Where the log ends, and where it only seems to: damage to headers, superblocks, and the
-//! segments around them.
+//! Where the log ends, and where it only seems to: damage to headers, superblocks, and the segments
+//! around them.
 
 use format::geometry::UNITS_PER_BLOCK;
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
@@ -8,7 +8,7 @@ use format::{Geometry, LogPosition, Place};
 use super::*;
 use crate::StoreError;
 
-/// Turns a bit of a record's header.
+/// Flips a bit of a record's header.
 fn spoil(disk: &MemoryDisk, store: &Store, at: LogPosition) {
     let place = Place { segment: at.segment, offset_units: at.block * UNITS_PER_BLOCK };
     flip(disk, store.world.medium.geometry().offset_bytes(place) + 100);
@@ -30,7 +30,7 @@ fn position(store: &Store) -> LogPosition {
     store.writer.lock().log.position()
 }
 
-/// Writes until the next record begins a segment, and says where it will be.
+/// Writes until the next record begins a segment, and returns where it will be.
 fn fill_segment(store: &Store, id: VolumeId) -> LogPosition {
     let mut seed = 1;
     let mut before = position(store);
@@ -44,7 +44,7 @@ fn fill_segment(store: &Store, id: VolumeId) -> LogPosition {
     }
 }
 
-/// The first record of a segment is proven by those behind it, in the segment that it is itself in.
+/// The first record of a segment is proven by later ones, in the segment that it is in.
 #[test]
 fn the_loss_of_a_segments_first_record_is_noticed() {
     let (disk, store) = pool(1 << 30);
@@ -56,8 +56,8 @@ fn the_loss_of_a_segments_first_record_is_noticed() {
     assert!(is_refused(&disk), "what was answered behind it would be rolled back in silence");
 }
 
-/// As the one before, with a gap over all that is left of one segment and all of the next: the
-/// records behind name the segments that they are in.
+/// Like the one before, with a gap over the rest of one segment and all of the next: the later
+/// records name the segments that they are in.
 #[test]
 fn witnesses_are_looked_for_in_the_segments_that_records_name() {
     let (disk, store) = pool(1 << 30);
@@ -68,7 +68,7 @@ fn witnesses_are_looked_for_in_the_segments_that_records_name() {
     write(&store, id, 0, &distinct(8, 9000)).unwrap();
     let end = position(&store);
     spoil(&disk, &store, first);
-    // Only the record that begins the second segment, and the one behind it, are left of it all.
+    // Only the record that begins the second segment, and the next one, are left of it.
     for block in 1..4096 {
         let at = LogPosition { block, ..first };
         let header = crate::log::log_reader::LogReader::new(&store.world.medium)
@@ -86,8 +86,7 @@ fn witnesses_are_looked_for_in_the_segments_that_records_name() {
     assert!(is_refused(&disk));
 }
 
-/// A pool of more than 4 TiB has segments of more than 64 MiB: the log's end may be anywhere in
-/// them.
+/// A pool of more than 4 TiB has segments of more than 64 MiB: the log may end anywhere in them.
 #[test]
 fn the_loss_of_a_record_is_noticed_wherever_in_a_large_segment() {
     let disk = MemoryDisk::new(9 << 40);
@@ -107,13 +106,13 @@ fn the_loss_of_a_record_is_noticed_wherever_in_a_large_segment() {
     assert!(is_refused(&disk));
 }
 
-/// The check of a pool that is not in use reads all of the log, also what recovery takes on trust.
+/// The check of a pool that is not in use reads all of the log, also what recovery trusts.
 #[test]
 fn the_check_proves_the_log_with_its_payload() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, MIB);
     let at = position(&store);
-    // Overwritten at once: no map names the damaged block any more, and recovery trusts it.
+    // Overwritten at once: no map references the damaged block any more, and recovery trusts it.
     (0..3).for_each(|seed| write(&store, id, 0, &distinct(8, seed + 1)).unwrap());
     let payload = Place { segment: at.segment, offset_units: (at.block + 1) * UNITS_PER_BLOCK };
     flip(&disk, store.world.medium.geometry().offset_bytes(payload) + 5);
@@ -125,8 +124,8 @@ fn the_check_proves_the_log_with_its_payload() {
     assert!(finding.contains(&format!("payload of record {}", at.lsn)), "{finding}");
 }
 
-/// Either copy of the superblock may be lost at any time: right after opening, behind a checkpoint,
-/// and behind growing. The pool opens by the other one, with all that was answered.
+/// Either copy of the superblock may be lost at any time: right after opening, after a checkpoint,
+/// and after growing. The pool opens from the other one, with all that was answered.
 #[test]
 fn either_superblock_may_be_lost_at_any_time() {
     for copy in SUPERBLOCK_OFFSETS_BYTES {
@@ -142,7 +141,7 @@ fn either_superblock_may_be_lost_at_any_time() {
                 2 => store.checkpoint().unwrap(),
                 3 => store.grow(1 << 30).unwrap(),
                 4 => {
-                    // Nothing is left of the log that led to this state.
+                    // The log that led to this state is gone.
                     store.checkpoint().unwrap();
                     fill_segment(&store, id);
                     fill_segment(&store, id);
@@ -166,7 +165,7 @@ fn either_superblock_may_be_lost_at_any_time() {
     }
 }
 
-/// A power loss takes a part of the last record's data, and leaves its header: it was not answered,
+/// A power loss tears the last record's data, and leaves its header: the record was not answered,
 /// and does not exist.
 #[test]
 fn a_record_whose_data_is_torn_is_not_followed() {
@@ -188,7 +187,7 @@ fn a_record_whose_data_is_torn_is_not_followed() {
     assert_sound(&store);
 }
 
-/// The first record of a new pool, and a reader of its log.
+/// Writes the first record of a new pool, and returns its position.
 fn first_record(store: &Store) -> LogPosition {
     let id = volume(store, MIB);
     write(store, id, 0, &distinct(8, 1)).unwrap();
@@ -217,8 +216,8 @@ fn a_record_of_an_epoch_that_was_given_up_is_not_followed() {
     assert!(next(epoch + 1).is_none());
 }
 
-/// A recovery that writes a checkpoint in its midst keeps what proves that a record was lost, also
-/// where that is in a segment which only records behind the lost one name.
+/// A recovery that writes a checkpoint half-way keeps the proof that a record was lost, also in a
+/// segment that only records after the lost one name.
 #[test]
 fn a_checkpoint_within_a_recovery_keeps_the_witnesses() {
     let (disk, store) = pool(1 << 30);
@@ -226,7 +225,7 @@ fn a_checkpoint_within_a_recovery_keeps_the_witnesses() {
     let options = OpenOptions { durability: crate::Durability::Flush, ..OpenOptions::default() };
     let store = Store::open(disk.clone(), options.clone()).unwrap();
     let id = volume(&store, 8 * MIB);
-    // Nothing is flushed until the last record but one: that alone is a witness.
+    // Nothing is flushed until the last record but one: only that one is a witness.
     let first = fill_segment(&store, id);
     let second = fill_segment(&store, id);
     store.execute(VolumeRequest::Flush { volume: id }).unwrap();
@@ -254,8 +253,8 @@ fn a_checkpoint_within_a_recovery_keeps_the_witnesses() {
     }
 }
 
-/// A pool whose log ends with so many blocks left of its segment, and the block of the device at
-/// which a block of the log's segment, or of the next one, is.
+/// Returns a pool whose log ends with `left` blocks left in its segment, and the device blocks of
+/// the log's end and of the next segment's start.
 fn ending_with(left: u32) -> (Arc<MemoryDisk>, VolumeId, [u64; 2]) {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 8 * MIB);
@@ -274,8 +273,8 @@ fn ending_with(left: u32) -> (Arc<MemoryDisk>, VolumeId, [u64; 2]) {
     (disk, id, [block(at.segment, at.block), block(at.next_segment, 0)])
 }
 
-/// The block behind the last record may hold the next one: nobody can tell any more. Such a pool
-/// was refused as if its device had failed, without a word of salvage.
+/// The block after the last record may hold the next one: nobody can tell any more. Such a pool was
+/// refused as if its device had failed, without a mention of salvage.
 #[test]
 fn an_unreadable_block_at_the_logs_end_is_damage() {
     let refused = |disk: &Arc<MemoryDisk>| match Store::open(disk.clone(), OpenOptions::default()) {
@@ -286,7 +285,7 @@ fn an_unreadable_block_at_the_logs_end_is_damage() {
     let (disk, _, [end, _]) = ending_with(3000);
     disk.fail_reads_of(end);
     refused(&disk);
-    // The first block of the next segment, if a record may not have fitted behind the last.
+    // The first block of the next segment, if a record may not have fitted after the last one.
     let (disk, id, [_, next]) = ending_with(1000);
     disk.fail_reads_of(next);
     refused(&disk);
@@ -304,7 +303,8 @@ fn an_unreadable_block_where_no_record_can_be_does_not_hide_the_logs_end() {
     assert_sound(&store);
 }
 
-/// A place that refuses writes often can't be read either. What went elsewhere is found.
+/// A location that refuses writes often can't be read either. A record that went elsewhere is
+/// found.
 #[test]
 fn a_record_is_found_behind_a_place_that_can_be_neither_written_nor_read() {
     let (disk, id, [end, _]) = ending_with(3000);

@@ -1,4 +1,4 @@
-//! COMPARE AND WRITE commands that are sent again because the answer was lost.
+//! COMPARE AND WRITE commands that are retried because their answer was lost.
 
 use block::request::Sender;
 use block::{DataOut, SectorRange, VolumeError, VolumeId, VolumeRequest};
@@ -11,7 +11,7 @@ const START: u64 = 13;
 const HOST: &str = "iqn.2026-01.com.example:a,i,0x000000000001,t,0x0001";
 const BEGAN_MS: u64 = 1_700_000_000_000;
 
-/// A command of a host. The first of its session, as its answer is lost.
+/// A host's command, the first of its session, whose answer is lost.
 #[derive(Clone, Debug)]
 struct Command {
     volume: VolumeId,
@@ -32,7 +32,7 @@ impl Command {
         Self { volume, start, old, new, nexus: HOST, session, command, at_ms, fua }
     }
 
-    /// The same, a moment later, in the next session.
+    /// Returns the same command, sent a moment later in the next session.
     fn again(&self) -> Self {
         let (session, command, at_ms) = (self.session + 1, self.command + 1, self.at_ms + 50);
         Self { session, command, at_ms, ..self.clone() }
@@ -54,7 +54,7 @@ impl Command {
         store.execute(request).map(drop)
     }
 
-    /// It is no repeated one, and has changed nothing.
+    /// Asserts that it is not taken for a retry, and has changed nothing.
     fn miscompares(&self, store: &Store) {
         let count = self.old.len() as u64 / 512;
         let before = read(store, self.volume, self.start, count);
@@ -64,7 +64,7 @@ impl Command {
     }
 }
 
-/// A host has taken a lock of a sector, and has lost the answer.
+/// A host has taken a lock of one sector, and has lost the answer.
 fn lost() -> (std::sync::Arc<MemoryDisk>, Store, Command) {
     let (disk, store) = pool(256 << 20);
     let id = volume(&store, MIB);
@@ -75,7 +75,7 @@ fn lost() -> (std::sync::Arc<MemoryDisk>, Store, Command) {
     (disk, store, take)
 }
 
-/// How often the pool was written to.
+/// Returns how many commits the pool has written.
 fn commits(store: &Store) -> u64 {
     store.writer.lock().log.commit_count()
 }
@@ -85,7 +85,7 @@ fn a_repeated_command_is_good_and_writes_nothing() {
     let (_disk, store, take) = lost();
     let before = commits(&store);
     take.again().run(&store).unwrap();
-    // Nor does it matter how often answers are lost.
+    // Any number of answers may be lost.
     take.again().again().run(&store).unwrap();
     assert_eq!(commits(&store), before);
     assert_eq!(read(&store, take.volume, START, 1), take.new);
@@ -124,7 +124,7 @@ fn another_volume_block_or_length_is_no_repeat() {
     let other = store.allocate_volume_id();
     let clone = VolumeChange::Clone { source: take.volume, id: other, snapshot: false };
     store.change(Change { volumes: vec![clone], ..Change::default() }).unwrap();
-    // All of these hold what the command would write.
+    // All of these blocks hold what the command would write.
     Command { volume: other, ..take.again() }.miscompares(&store);
     write(&store, take.volume, START + 8, &take.new).unwrap();
     Command { start: START + 8, ..take.again() }.miscompares(&store);
@@ -151,14 +151,14 @@ fn a_block_that_has_changed_is_no_repeat() {
     let (_disk, store, take) = lost();
     write(&store, take.volume, START, &distinct(1, 3)).unwrap();
     take.again().miscompares(&store);
-    // What is beside it in the block does not matter.
+    // The rest of its block does not matter.
     write(&store, take.volume, START, &take.new).unwrap();
     write(&store, take.volume, START + 1, &distinct(1, 4)).unwrap();
     take.again().run(&store).unwrap();
 }
 
-/// Another host has broken the lock, and somebody has written what was there: whoever comes now
-/// does not hold it.
+/// Another host has broken the lock, and somebody has written the old content: a command that comes
+/// now does not hold the lock.
 #[test]
 fn what_another_host_has_compared_since_is_no_repeat() {
     let (_disk, store, take) = lost();
@@ -177,7 +177,7 @@ fn what_another_host_has_compared_since_is_no_repeat() {
     }
 }
 
-/// The same of one sector in many; those beside them do not matter.
+/// The same with one sector of many; those beside it do not matter.
 #[test]
 fn what_is_compared_inside_or_beside_ends_it_or_not() {
     let (_disk, store, take) = lost();
@@ -203,7 +203,8 @@ fn an_acknowledged_status_is_not_lost() {
     let (_disk, store, take) = lost();
     store.acknowledged(take.command + 1);
     take.again().run(&store).unwrap();
-    // Now it is that session's, which has had its answer: the first one's says nothing any more.
+    // Now the command is that session's, which has its answer: the first session's acknowledgement
+    // no longer counts.
     store.acknowledged(take.command);
     take.again().again().run(&store).unwrap();
     store.acknowledged(take.again().again().command);
@@ -217,7 +218,7 @@ fn a_command_is_known_for_a_minute_and_not_before_it_came() {
     at(take.at_ms + KEPT_MS + 1).miscompares(&store);
     at(take.at_ms - 1).miscompares(&store);
     at(take.at_ms + KEPT_MS).run(&store).unwrap();
-    // It is no younger by that.
+    // That does not make it any younger.
     Command { session: 7, ..at(take.at_ms + KEPT_MS + 1) }.miscompares(&store);
 }
 
@@ -226,7 +227,7 @@ fn in_its_own_session_nothing_is_repeated() {
     let (_disk, store, take) = lost();
     Command { session: take.session, ..take.again() }.miscompares(&store);
     take.again().run(&store).unwrap();
-    // As in the session that has sent it again, though its answer was GOOD.
+    // As in the session that retried it, though its answer was GOOD.
     Command { command: 77, ..take.again() }.miscompares(&store);
 }
 
@@ -248,8 +249,8 @@ fn what_has_no_sender_is_never_known() {
     take.again().miscompares(&store);
 }
 
-/// Without and with a checkpoint between, and over two crashes: sessions of before are none of now,
-/// whatever their numbers are.
+/// Without and with a checkpoint in between, and over two crashes: no earlier session is a current
+/// one, whatever their numbers are.
 #[test]
 fn a_command_is_known_again_after_the_process_was_killed() {
     for checkpoints in [[false, false], [true, false], [false, true], [true, true]] {
@@ -263,7 +264,7 @@ fn a_command_is_known_again_after_the_process_was_killed() {
         }
         Command { nexus: "another", ..take.again() }.miscompares(&store);
         Command { at_ms: take.at_ms + KEPT_MS + 1, ..take.again() }.miscompares(&store);
-        // An acknowledgement of now is of no command of then.
+        // An acknowledgement of now concerns no earlier command.
         store.acknowledged(take.command);
         Command { session: take.session, ..take.again() }.run(&store).unwrap();
         Command { session: take.session, ..take.again() }.miscompares(&store);
@@ -271,8 +272,8 @@ fn a_command_is_known_again_after_the_process_was_killed() {
     }
 }
 
-/// What was acknowledged is not in a checkpoint, and what comes back of the log is harmless: the
-/// same command of the same nexus, whose block holds what it would write.
+/// An acknowledged command is in no checkpoint, and one that the log restores is harmless: the same
+/// command of the same nexus, whose block holds what it would write.
 #[test]
 fn an_acknowledgement_outlives_the_process_if_a_checkpoint_came_behind_it() {
     let (disk, store, take) = lost();
@@ -295,8 +296,8 @@ fn the_entry_is_in_the_record_of_the_write() {
     assert_eq!(store.pool_status().log_bytes, bytes + 8192);
 }
 
-/// With early answers the block may not be durable yet that a repeated command finds: with FUA it
-/// is answered once it is.
+/// With early answers the block that a retried command finds may not be durable yet: with FUA it is
+/// answered once the block is.
 #[test]
 fn a_repeated_command_with_fua_waits_for_the_flush() {
     let disk = MemoryDisk::new(256 << 20);
@@ -316,8 +317,8 @@ fn a_repeated_command_with_fua_waits_for_the_flush() {
     assert!(is_flushed());
 }
 
-/// The first may still be on its way when the second comes: nobody sees what it writes who does not
-/// know of it.
+/// The first may still be in flight when the second comes: nobody sees what it writes without
+/// knowing of it.
 #[test]
 fn of_two_that_race_the_later_one_is_repeated() {
     let (_disk, store) = pool(256 << 20);
@@ -355,7 +356,7 @@ fn so_many_are_known_and_no_more() {
     let store = Store::open(disk, OpenOptions::default()).unwrap();
     assert_eq!(store.world.comparisons.all().len(), KEPT_MAX);
     at(3).again().run(&store).unwrap();
-    // Those that are over make room at once.
+    // Expired ones make room at once.
     let later = Command { at_ms: BEGAN_MS + KEPT_MS + 1, ..at(8000) };
     later.run(&store).unwrap();
     assert_eq!(store.world.comparisons.all().len(), 1);

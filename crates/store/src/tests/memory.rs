@@ -1,4 +1,4 @@
-//! Bounded memory: what leaves, what is read again, and what must not be believed.
+//! Bounded memory: what is evicted, what is read again, and what must not be trusted.
 
 use std::sync::atomic::AtomicBool;
 
@@ -14,10 +14,10 @@ fn tiny(durability: Durability) -> OpenOptions {
     OpenOptions { durability, memory_bytes: 0, ..OpenOptions::default() }
 }
 
-/// What to do behind a read, before its caller has what was read.
+/// Runs after a read, before its caller gets the data.
 type Hook = Box<dyn FnOnce(&mut [FrameMut]) + Send>;
 
-/// A disk that lets something happen while a read is under way.
+/// A disk that runs a hook while a read is in progress.
 struct HookedDisk {
     below: Arc<MemoryDisk>,
     hook: Mutex<Option<Hook>>,
@@ -56,7 +56,7 @@ struct Hooked {
     volume: VolumeId,
 }
 
-/// A volume of 4 MiB, written and folded into a checkpoint.
+/// A volume of 4 MiB, written and checkpointed.
 fn hooked() -> Hooked {
     let disk = Arc::new(HookedDisk { below: MemoryDisk::new(256 << 20), hook: Mutex::new(None) });
     Store::create(&*disk, &[7; 64]).unwrap();
@@ -68,7 +68,7 @@ fn hooked() -> Hooked {
     Hooked { disk, store, volume }
 }
 
-/// Lets everything leave that can.
+/// Evicts everything that can be evicted.
 pub(super) fn evict_all(store: &Store) {
     let world = &store.world;
     loop {
@@ -77,7 +77,7 @@ pub(super) fn evict_all(store: &Store) {
             world.memory.plans.want();
             writer.turn_plans(world);
         }
-        // A hand goes twice round before what was used leaves.
+        // The clock hand goes round twice before what was used is evicted.
         (0..100).for_each(|_| world.memory.make_room(1 << 30));
         if world.memory_status() == before {
             return;
@@ -116,7 +116,7 @@ fn what_has_changed_stays_until_it_is_written() {
     evict_all(&store);
     let status = store.world.memory_status();
     assert!(status.dirty_bytes > 0 && status.metadata_bytes >= status.dirty_bytes, "{status:?}");
-    // While the checkpoint reads (a directory that has left), what it has captured stays too.
+    // While the checkpoint reads an evicted directory, what it has captured stays in memory too.
     let inside = store.clone();
     *disk.hook.lock() = Some(Box::new(move |_| evict_all(&inside)));
     store.checkpoint().unwrap();
@@ -130,13 +130,13 @@ fn what_has_changed_stays_until_it_is_written() {
 }
 
 /// While a reader reads a page of the chunk table, the writer loads and changes it, a checkpoint
-/// writes it, and it leaves memory: what the reader has then is an old version.
+/// writes it, and it is evicted: the reader then has an old version.
 #[test]
 fn an_old_version_of_a_page_is_not_taken_for_the_newest() {
     let Hooked { disk, store, volume } = hooked();
     let MapEntry::Chunk(id) = first_entry(&store, volume) else { panic!("no data") };
     let known = store.world.chunk(id).unwrap();
-    // So that the directories are there, and the page is the next thing that is read.
+    // So that the directories are in memory, and the page is the next read.
     evict_row_page(&store, id);
     let inside = store.clone();
     *disk.hook.lock() = Some(Box::new(move |_| {
@@ -148,7 +148,7 @@ fn an_old_version_of_a_page_is_not_taken_for_the_newest() {
     assert_eq!(store.world.chunk(id).unwrap(), row);
 }
 
-/// The same, and the segment of the old version is in use for something else already.
+/// The same, and the old version's segment already holds something else.
 #[test]
 fn what_stands_where_an_old_version_was_is_no_damage() {
     let Hooked { disk, store, volume } = hooked();
@@ -162,7 +162,7 @@ fn what_stands_where_an_old_version_was_is_no_damage() {
     }));
     let row = store.world.chunk(id).unwrap();
     assert_eq!(row.reference_count, known.reference_count + 1);
-    // If nothing has taken its place it is damage, and stays out of memory.
+    // If nothing has replaced it this is damage, and it stays out of memory.
     evict_row_page(&store, id);
     let second = disk.clone();
     *disk.hook.lock() = Some(Box::new(move |frames| {
@@ -173,7 +173,7 @@ fn what_stands_where_an_old_version_was_is_no_damage() {
     assert_eq!(store.world.chunk(id).unwrap(), row);
 }
 
-/// As for pages, so for nodes: a leaf is changed while a reader reads it.
+/// The same for nodes: a leaf is changed while a reader reads it.
 #[test]
 fn an_old_version_of_a_node_is_not_taken_for_the_newest() {
     for garbage in [false, true] {
@@ -181,7 +181,7 @@ fn an_old_version_of_a_node_is_not_taken_for_the_newest() {
         let id = leaf_of(&store, volume, 0);
         let world = &store.world;
         evict_all(&store);
-        // Its row is in memory, it is not.
+        // Its row is in memory, the node is not.
         let row = world.nodes.row(&world.medium, id).unwrap();
         let inside = store.clone();
         *disk.hook.lock() = Some(Box::new(move |frames| {
@@ -208,15 +208,15 @@ fn first_entry(store: &Store, volume: VolumeId) -> MapEntry {
     crate::map::walk::entry_of((&store.world).into(), &map, 0).unwrap()
 }
 
-/// Lets the page of a chunk's row leave, and has the directories above it in memory.
+/// Evicts the page of a chunk's row, and loads the directories above it.
 fn evict_row_page(store: &Store, id: ChunkId) {
     let world = &store.world;
     evict_all(store);
-    // A row that never was, below the same directory.
+    // A row that never existed, below the same directory.
     assert!(world.chunk(ChunkId(id.0 + 128 * 200)).is_err());
 }
 
-/// Changes a row, writes a checkpoint, and lets all leave.
+/// Changes a row, writes a checkpoint, and evicts everything.
 fn reference_and_evict(store: &Store, id: ChunkId) {
     store.world.reference_chunks(std::iter::once(id)).unwrap();
     store.checkpoint().unwrap();
@@ -234,7 +234,7 @@ impl Sink for Answered {
     fn commit_wanted(&self) {}
 }
 
-/// Where all of the budget has changed, a job waits for the checkpoint, and is done behind it.
+/// If all of the budget is dirty, a job waits for the checkpoint, and completes after it.
 #[test]
 fn a_write_waits_for_the_checkpoint_when_memory_is_full() {
     for durability in [Durability::Commit, Durability::Flush] {
@@ -277,7 +277,7 @@ fn a_write_waits_for_the_checkpoint_when_memory_is_full() {
     }
 }
 
-/// Callers that wait on the spot write the checkpoint themselves: here there is nobody else.
+/// Callers that block write the checkpoint themselves: here nobody else does.
 #[test]
 fn a_store_without_a_background_thread_stays_within_its_memory() {
     let disk = MemoryDisk::new(1 << 30);
@@ -293,7 +293,7 @@ fn a_store_without_a_background_thread_stays_within_its_memory() {
     }
     let memory = store.pool_status().memory;
     assert!(memory.evictions > 100 && store.pool_status().checkpoint_count > 1, "{memory:?}");
-    // What the last write before the checkpoint has added.
+    // What the last write before the checkpoint added.
     let slack = 16 * 4096;
     assert!(most <= memory.metadata_limit_bytes + slack, "{most} bytes; {memory:?}");
     assert_sound(&store);
@@ -304,8 +304,7 @@ fn a_store_without_a_background_thread_stays_within_its_memory() {
     }
 }
 
-/// Threads that write, read, check what they read, and write checkpoints, in as little memory as
-/// can be, over a disk that gives way to other threads in the middle of each read.
+/// Threads write, check what they read, and write checkpoints, in the least possible memory.
 #[test]
 fn threads_agree_on_what_is_stored_while_all_of_it_leaves_and_comes_back() {
     const BLOCKS: u64 = 32 * 256;
@@ -313,7 +312,7 @@ fn threads_agree_on_what_is_stored_while_all_of_it_leaves_and_comes_back() {
     Store::create(&*disk, &[7; 64]).unwrap();
     let store = Store::open(disk, tiny(Durability::Commit)).unwrap();
     let id = volume(&store, BLOCKS * 8);
-    // Each block of a stripe belongs to one writer, and holds a number that only goes up.
+    // Each block of a stripe belongs to one writer, and holds a number that only increases.
     let written: Vec<AtomicU64> = (0..BLOCKS).map(|_| AtomicU64::new(0)).collect();
     let stop = AtomicBool::new(false);
     let number_in = |block: u64| {
@@ -372,7 +371,7 @@ fn threads_agree_on_what_is_stored_while_all_of_it_leaves_and_comes_back() {
     assert_sound(&store);
 }
 
-/// A disk that lets other threads go before and behind each read.
+/// A disk that yields to other threads before and after each read.
 struct YieldingDisk(Arc<MemoryDisk>);
 
 impl sys::Disk for YieldingDisk {

@@ -1,4 +1,4 @@
-//! Tests of the store against a disk in memory.
+//! Tests of the store against an in-memory disk.
 
 mod asking;
 mod copies;
@@ -77,7 +77,7 @@ pub(crate) fn pool(len_bytes: u64) -> (Arc<MemoryDisk>, Store) {
 }
 
 impl Store {
-    /// Writes what a commit brings, durable or not.
+    /// Writes a commit's record, durable or not.
     pub(crate) fn write_out(&self, commit: &Commit) -> io::Result<()> {
         self.segments().append(commit.place, &commit.frames)
     }
@@ -126,7 +126,7 @@ pub(crate) fn segment(
     }
 }
 
-/// Takes all free segments, and what is left of the one in which checkpoints go on.
+/// Takes all free segments, and the rest of the one in which checkpoints continue.
 fn take_all_free(store: &Store) -> Vec<u32> {
     let mut writer = store.writer.lock();
     writer.next_checkpoint.use_up_rest();
@@ -138,7 +138,7 @@ pub(crate) fn assert_sound(store: &Store) {
     assert_eq!(report.findings, Vec::<String>::new());
 }
 
-/// Bytes that no two blocks share.
+/// Returns bytes that no two blocks share.
 pub(crate) fn distinct(sectors: u64, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..sectors * 64)
@@ -192,8 +192,8 @@ fn zeros_and_patterns_cost_no_data() {
     assert_sound(&store);
 }
 
-/// What is compared is of one moment, also where nothing is written in the end: of two contents
-/// that differ from the first byte on, no other byte is the first that differs.
+/// The comparison sees one moment, also if nothing is written in the end: of two contents that
+/// differ from the first byte on, the first difference is at no other byte.
 #[test]
 fn a_miscompare_is_of_one_moment() {
     let (_disk, store) = pool(1 << 30);
@@ -218,7 +218,7 @@ fn a_miscompare_is_of_one_moment() {
             }
         });
         while !swaps.is_finished() {
-            // It writes what is there already, so that it never stands in the way.
+            // It writes what is there already, so it never interferes.
             match compare(&other, &other) {
                 Ok(_) | Err(VolumeError::Miscompare { offset_bytes: 0 }) => {}
                 torn => panic!("{torn:?}"),
@@ -232,7 +232,7 @@ fn a_miscompare_is_of_one_moment() {
 fn a_reader_sees_all_of_a_write_or_nothing() {
     let (_disk, store) = pool(1 << 30);
     let id = volume(&store, 2 * MIB);
-    // 128 sectors over the end of a leaf, in blocks of another kind each.
+    // 128 sectors across the end of a leaf, in blocks of different kinds.
     let mixed = |seed: u64| {
         let mut data = distinct(128, seed);
         for (block, bytes) in data.chunks_exact_mut(4096).enumerate() {

@@ -62,7 +62,7 @@ pub(super) enum Action {
     Overwrite {
         volume: usize,
     },
-    /// A clone of a snapshot takes the volume's place.
+    /// A clone of a snapshot replaces the volume.
     Clone {
         volume: usize,
         snapshot: usize,
@@ -78,7 +78,7 @@ pub(super) enum Action {
     DropSnapshot {
         snapshot: usize,
     },
-    /// What was stored twice becomes one; and what is stored is forgotten, so that more follows.
+    /// Shares duplicates; then the store forgets what it has seen, so that more follow.
     Optimize,
     Checkpoint,
     Reopen,
@@ -150,7 +150,7 @@ pub(super) fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// What is written: noise, text that compresses, and blocks out of a few that come again and again.
+/// Data to write: noise, text that compresses, and blocks out of a few that recur.
 fn material(sectors: u64, seed: u64) -> Vec<u8> {
     let mut bytes = distinct(sectors, seed);
     for (index, block) in bytes.chunks_mut(4096).enumerate() {
@@ -353,7 +353,7 @@ impl Model {
 }
 
 pub(super) fn run_all(actions: &[Action], durability: crate::Durability, tuning: crate::Tuning) {
-    // In every second case with as little memory as can be.
+    // In every second case with as little memory as possible.
     let memory_bytes = if actions.len().is_multiple_of(2) { 0 } else { 1 << 20 };
     let options = OpenOptions { durability, memory_bytes, tuning, ..OpenOptions::default() };
     let mut model = Model::new(options);

@@ -1,4 +1,4 @@
-//! What a nearly full pool costs: how much is moved before it says that it is full, counted.
+//! What a nearly full pool costs: how much is moved before it reports that it is full, counted.
 
 use super::*;
 use crate::Tuning;
@@ -8,8 +8,8 @@ const SEGMENTS: u64 = 128;
 /// 64 KiB, as one record.
 const WRITE_BLOCKS: u64 = 16;
 
-/// Sizes that are to a segment of 1 MiB about what those of a pool are to one of 16 MiB: a record
-/// that is moved takes a quarter of it, and of that its header a sixty-fourth.
+/// Sizes that relate to a segment of 1 MiB about as a pool's do to one of 16 MiB: a moved record
+/// takes a quarter of it, and its header a sixty-fourth of that.
 pub(super) const TUNING: Tuning = Tuning {
     record_blocks_max: 96,
     record_entries_bytes_max: 8 << 10,
@@ -28,7 +28,7 @@ pub(super) const TUNING: Tuning = Tuning {
 struct Full {
     store: Store,
     volume: VolumeId,
-    /// Where the volume ends that was written.
+    /// The end of the written part of the volume.
     end: u64,
 }
 
@@ -44,14 +44,14 @@ impl Full {
         pool
     }
 
-    /// Writes behind what is there.
+    /// Writes after the existing data.
     fn write(&mut self, blocks: u64) -> Result<(), VolumeError> {
         write(&self.store, self.volume, self.end * 8, &distinct(8 * blocks, self.end + 1))?;
         self.end += blocks;
         Ok(())
     }
 
-    /// Leaves one block in so many dead, all over the pool.
+    /// Leaves one block in this many dead, all over the pool.
     fn kill_one_in(&self, blocks: u64) {
         for at in (0..self.end).step_by(blocks as usize) {
             let ranges = vec![SectorRange::new(at * 8, 8)];
@@ -69,9 +69,9 @@ impl Full {
     }
 }
 
-/// Here each record's header is a seventeenth of it. A pool that was filled so moved itself twice
-/// before it said that it is full, for three hundredths more; and what was moved had headers again,
-/// just as large as makes it worth moving.
+/// Here each record's header is a seventeenth of it. A pool filled this way moved itself twice
+/// before it reported that it was full, to gain three percent; and the moved records had headers
+/// again, just large enough to make moving them worthwhile.
 #[test]
 fn filling_a_pool_moves_at_most_a_quarter_of_it_before_it_is_full() {
     let mut pool = Full::new();
@@ -85,7 +85,7 @@ fn filling_a_pool_moves_at_most_a_quarter_of_it_before_it_is_full() {
     assert_eq!(pool.work_bytes(), work_bytes);
 }
 
-/// It moved 2.8 times what is in the pool, for less, and again as much for each refusal.
+/// It moved 2.8 times the pool's content, for less, and as much again for each refusal.
 #[test]
 fn a_pool_with_something_dead_everywhere_moves_all_once_at_most() {
     for one_in in [64, 32, 16] {
@@ -101,7 +101,7 @@ fn a_pool_with_something_dead_everywhere_moves_all_once_at_most() {
         let most = pool.store.work_bytes_max();
         let told = format!("1 in {one_in}: {moved} bytes moved, for one {longest}, {new} new");
         assert!(moved <= SEGMENTS * SEGMENT_BYTES && longest <= most / 4, "{told}");
-        // A segment and what it takes to say so: what is dead in 1 of 16 is nearly all won.
+        // With 1 of 16 blocks dead, more than these find room as new data.
         let dead = SEGMENTS * SEGMENT_BYTES / one_in;
         assert!(one_in > 16 || new > dead, "{told}");
         let work_bytes = pool.work_bytes();
@@ -113,8 +113,8 @@ fn a_pool_with_something_dead_everywhere_moves_all_once_at_most() {
     }
 }
 
-/// What was emptied for new data in vain was not freed when that was refused, and UNMAP found no
-/// room then: it was refused with it, and nothing ever changed that.
+/// When new data was refused, the segments emptied for it were not freed, and UNMAP found no room:
+/// it was refused as well, and nothing ever changed that.
 #[test]
 fn unmap_goes_on_when_new_data_was_refused() {
     let mut pool = Full::new();
@@ -124,7 +124,7 @@ fn unmap_goes_on_when_new_data_was_refused() {
     assert_sound(&pool.store);
 }
 
-/// New data waits with overwrites, for which more is done: it is refused for itself.
+/// New data waits together with overwrites, for which reclaim does more: it is refused on its own.
 #[test]
 fn overwrites_go_on_when_new_data_was_refused() {
     let mut pool = Full::new();
@@ -132,7 +132,7 @@ fn overwrites_go_on_when_new_data_was_refused() {
         let block = round * 7919 % pool.end;
         write(&pool.store, pool.volume, block * 8, &distinct(8, 1_000_000 + round)).unwrap();
         if round % 64 == 0 {
-            // What was paid for by overwrites is little.
+            // Overwrites have paid for little.
             while pool.write(1).is_ok() {}
         }
     }

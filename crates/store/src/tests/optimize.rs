@@ -1,4 +1,4 @@
-//! The background pass of reduction: that it finds what was missed, and tells how it gets on.
+//! The background reduction pass: it finds missed duplicates, and reports its progress.
 
 use super::reduction::{optimize, prose, reopen, stored};
 use super::*;
@@ -29,7 +29,7 @@ fn the_background_pass_finds_what_was_missed() {
         assert_eq!(stored(&store), 1 << 20);
         assert!(ids.iter().all(|id| read(&store, *id, 0, MIB) == data));
         assert_sound(&store);
-        // Each way to end: the original first, and the alias first.
+        // In either order: the original is freed first, or the alias.
         write(&store, ids[0], 0, &vec![0; 1 << 19]).unwrap();
         write(&store, ids[2], MIB / 2, &vec![0; 1 << 19]).unwrap();
         assert_eq!(stored(&store), 1 << 20);
@@ -53,7 +53,7 @@ fn a_pass_tells_how_far_it_is_and_how_it_ended() {
     }
     store.checkpoint().unwrap();
     let rows = 5120;
-    // Rounds that were not known of at the start come on top.
+    // Rounds that were not known of at the start are added.
     for seen_max in [1 << 20, 2000] {
         assert!(store.optimize_with(seen_max) && !store.optimize());
         let mut before = store.optimize_status();
@@ -73,7 +73,8 @@ fn a_pass_tells_how_far_it_is_and_how_it_ended() {
         assert!(ended.segments_total > 0 && !ended.running && ended.failure.is_none());
     }
     assert!(store.optimize_status().rows_total > 2 * rows, "{:?}", store.optimize_status());
-    // One that is stopped is counted neither way; one that fails says why, until the next begins.
+    // A stopped pass counts neither as done nor as failed; a failed one reports why, until the next
+    // begins.
     assert!(store.optimize() && store.optimize_stop() && !store.optimize_stop());
     assert!(!store.optimize_step().unwrap());
     stored_twice(&store, &[volume(&store, MIB), volume(&store, MIB)], &distinct(MIB, 99));
@@ -121,7 +122,7 @@ fn the_background_pass_packs_single_blocks_together() {
         write(&store, id, block as u64 * 8, bytes).unwrap();
     }
     let before = stored(&store);
-    // So that none of it stands where the log goes on.
+    // So that none of it is where the log continues.
     for seed in 0..40 {
         write(&store, id, 64 * MIB, &distinct(MIB, seed)).unwrap();
     }
@@ -162,8 +163,8 @@ fn what_became_an_alias_is_not_moved() {
     assert_sound(&store);
 }
 
-/// What was stored as it is because it looked random, by code that did not look for repetition, is
-/// looked at again.
+/// Chunks that earlier code stored uncompressed because they looked random, as it did not look for
+/// repetition, are tried again.
 #[test]
 fn the_background_pass_looks_again_at_what_was_stored_as_it_is() {
     let (disk, store) = pool(256 << 20);
@@ -173,7 +174,7 @@ fn the_background_pass_looks_again_at_what_was_stored_as_it_is() {
     for block in 0..count {
         write(&store, id, block * 8, &repeated(block)).unwrap();
     }
-    // To where that code would have stored it.
+    // Moves it to where that code would have stored it.
     let mut relocation = crate::log::relocation::Relocation::default();
     for chunk in 1..=count {
         let fingerprint = store.world.chunk(format::ChunkId(chunk)).unwrap().fingerprint;
@@ -186,7 +187,7 @@ fn the_background_pass_looks_again_at_what_was_stored_as_it_is() {
     }
     assert!(store.relocate(relocation).unwrap());
     assert_eq!(store.pool_status().data_bytes, count * 4096);
-    // Behind it something that no codec shortens, so that the log goes on elsewhere.
+    // Followed by incompressible data, so that the log continues elsewhere.
     let noise = volume(&store, 32 * MIB);
     for at in 0..32 {
         write(&store, noise, at * MIB, &distinct(MIB, 1000 + at)).unwrap();

@@ -1,14 +1,14 @@
-//! The order of a checkpoint's writes: nothing that a superblock may still lead to is written over.
+//! The order of a checkpoint's writes: nothing a superblock may still refer to is overwritten.
 
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 
 use super::*;
 use crate::Tuning;
 
-/// What happens just before a superblock is written.
+/// Runs just before a superblock is written.
 type Hook = Box<dyn FnMut() + Send>;
 
-/// A disk that lets something happen before each write of a superblock.
+/// A disk that runs a hook before each write of a superblock.
 struct Superblocks {
     below: Arc<MemoryDisk>,
     hook: Mutex<Option<Hook>>,
@@ -41,14 +41,14 @@ impl sys::Disk for Superblocks {
     }
 }
 
-/// Sectors that one write takes.
+/// Sectors of one write.
 const WRITTEN: u64 = 64;
-/// How many of them stand side by side.
+/// How many of them are side by side.
 const PLACES: u64 = 8;
-/// Free segments that are left for the checkpoint, so that no write waits for it.
+/// Free segments left for the checkpoint, so that no write waits for it.
 const LEFT: u32 = 24;
 
-/// Writes over the same places again and again, until few segments are free. `seed` counts on.
+/// Overwrites the same blocks until few segments are free. Advances `seed`.
 fn use_up(store: &Store, id: VolumeId, seed: &mut u64) {
     while store.writer.lock().state.segments.free_count() > LEFT {
         *seed += 1;
@@ -56,8 +56,8 @@ fn use_up(store: &Store, id: VolumeId, seed: &mut u64) {
     }
 }
 
-/// The log laps all that is free while a checkpoint waits for its superblocks. The power fails
-/// before the first of them is there, and before the second: the pool is what it was each time.
+/// The log laps all free segments while a checkpoint waits for its superblocks. The power fails
+/// before the first is written, and before the second: the pool is as it was each time.
 #[test]
 fn no_segment_is_used_again_before_both_superblocks_have_left_it() {
     let disk = MemoryDisk::new(24 << 20);
@@ -67,7 +67,7 @@ fn no_segment_is_used_again_before_both_superblocks_have_left_it() {
     let store = Arc::new(Store::open(device.clone(), options.clone()).unwrap());
     let id = volume(&store, PLACES * WRITTEN);
     let mut seed = 0;
-    // Half of the pool is log that no checkpoint has overtaken, and dead but for its end.
+    // Half of the pool is log after the last checkpoint, and dead except for its end.
     for _ in 0..60 {
         seed += 1;
         write(&store, id, seed % PLACES * WRITTEN, &distinct(WRITTEN, seed)).unwrap();

@@ -1,4 +1,4 @@
-//! Requests that are too much for one commit: what a commit costs at most, what is between two of
+//! Requests too large for one commit: what a commit costs at most, what happens between two of
 //! them, and what a crash there leaves.
 
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{Outcome, Sink, SinkId, Started, Token, Tuning};
 
-/// Takes the answers, for who does each step by hand.
+/// Takes the answers, for tests that do each step by hand.
 #[derive(Default)]
 pub(super) struct Desk(pub(super) Mutex<VecDeque<(u64, Outcome)>>);
 
@@ -60,7 +60,7 @@ impl Hand {
         }
     }
 
-    /// Runs a request to its end, and calls `between` behind each of its commits but the last.
+    /// Runs a request to its end, and calls `between` after each of its commits but the last.
     fn run(&self, request: VolumeRequest, mut between: impl FnMut()) -> (VolumeReply, u64) {
         let started = self.store.start(request, self.token(1));
         let mut reply = self.settle(1, started);
@@ -92,7 +92,7 @@ fn open_tuned(disk: &Arc<MemoryDisk>, tuning: Tuning) -> Store {
 
 pub(super) const GIB: u64 = (1 << 30) / 512;
 
-/// A volume that is full of data to its end, in a small pool: 16 MiB, over and over.
+/// A volume full of data, in a small pool: the same 16 MiB repeatedly.
 fn dense(store: &Store, sectors: u64) -> VolumeId {
     let id = volume(store, sectors);
     for mib in 0..16 {
@@ -136,7 +136,7 @@ fn no_commit_of_a_copy_at_an_offset_costs_more_than_the_budget() {
     for at in [0, 5 * GIB, sectors - 16] {
         assert!(read(&hand.store, target, at, 8) == read(&hand.store, source, at + 8, 8));
     }
-    // Where nodes of 1 MiB can be named as they are, but none of 256 MiB.
+    // Nodes of 1 MiB can be referenced as they are, but none of 256 MiB.
     let target = volume(&hand.store, sectors);
     seen.set((next_node(), 0));
     let copy = vec![segment(source, MIB, target, 0, sectors - MIB)];
@@ -226,7 +226,7 @@ fn an_unmap_of_many_ranges_is_several_commits() {
     assert_sound(&hand.store);
 }
 
-/// Each write has to copy a leaf, and to name all its chunks once more.
+/// Each write has to copy a leaf, and to reference all its chunks once more.
 #[test]
 fn a_commit_takes_as_many_writes_to_a_snapshotted_volume_as_it_has_time_for() {
     const WRITES: u64 = 128;
@@ -254,7 +254,7 @@ fn a_commit_takes_as_many_writes_to_a_snapshotted_volume_as_it_has_time_for() {
     assert_sound(&hand.store);
 }
 
-/// As long as it likes, between phases: nothing is staged, and memory does not grow.
+/// A copy between phases may be of any length: nothing is staged, and memory does not grow.
 #[test]
 fn a_very_long_copy_between_alignments_is_done_in_pieces() {
     let (disk, store) = pool(2 << 30);
@@ -286,7 +286,7 @@ fn a_very_long_copy_between_alignments_is_done_in_pieces() {
 
 const SECTORS: u64 = MIB / 2;
 
-/// What to copy, with overlaps of all kinds; and what to repeat before.
+/// Ranges to copy, with overlaps of all kinds.
 fn moves() -> impl Strategy<Value = Vec<(u64, u64, u64)>> {
     let one =
         (0..SECTORS, 0..SECTORS, 1..SECTORS, any::<bool>()).prop_map(|(from, to, n, phase)| {
@@ -316,8 +316,8 @@ proptest! {
         super::model::run_all(&actions, durability, small);
     }
 
-    /// A crash between two pieces leaves each block as it was or as it is to be; in the end all is
-    /// as if the copy had been done at once.
+    /// A crash between two pieces leaves each block old or new; in the end the result is as if the
+    /// copy had been done at once.
     #[test]
     fn a_crash_between_pieces_leaves_each_block_old_or_new(
         moves in moves(),

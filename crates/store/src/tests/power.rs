@@ -1,4 +1,4 @@
-//! A device with a cache of its own, which loses what was not flushed: plain writes, FUA, flushes.
+//! A device with a volatile cache, which loses what was not flushed: plain writes, FUA, flushes.
 
 use std::collections::HashMap;
 
@@ -6,25 +6,24 @@ use super::reduction::begin;
 use super::*;
 use crate::Durability;
 
-/// What a device with a volatile cache and FUA holds.
+/// The content of a device with a volatile cache and FUA.
 #[derive(Default)]
 struct Cells {
     durable: HashMap<u64, Frame>,
     cached: HashMap<u64, Frame>,
 }
 
-/// A disk that loses its cache when the power fails. A durable write makes itself durable, and no
-/// other write.
+/// A disk that loses its cache when the power fails. A durable write makes only itself durable.
 pub(super) struct PowerDisk {
     cells: Mutex<Cells>,
     len_bytes: u64,
-    /// Blocks that were read and were not durable.
+    /// Blocks that were read while they were not durable.
     cached_reads: AtomicU64,
-    /// How many of the next flushes fail, and lose all that is in the cache; behind so many.
+    /// How many flushes fail, and lose all that is in the cache, after how many good ones.
     bad_flushes: AtomicU64,
     good_flushes: AtomicU64,
     failures: AtomicU64,
-    /// Flushes that were asked for.
+    /// Flushes requested.
     pub(super) flushes: AtomicU64,
 }
 
@@ -43,18 +42,18 @@ impl PowerDisk {
         })
     }
 
-    /// Lets the next flushes fail. What they should have kept is gone.
+    /// Makes the next flushes fail, and lose what they should have made durable.
     pub(super) fn fail_flushes(&self, count: u64) {
         self.bad_flushes.store(count, Ordering::Relaxed);
     }
 
-    /// Lets one flush fail, behind so many.
+    /// Makes one flush fail, after `good` others.
     pub(super) fn fail_flush_after(&self, good: u64) {
         self.good_flushes.store(good, Ordering::Relaxed);
         self.fail_flushes(1);
     }
 
-    /// The power fails: of what was in the cache, nothing is left.
+    /// The power fails: everything in the cache is lost.
     pub(super) fn lose_power(&self) {
         self.cells.lock().cached.clear();
     }
@@ -125,8 +124,8 @@ pub(super) fn put(store: &Store, volume: VolumeId, block: u64, seed: u64, fua: b
     store.execute(VolumeRequest::Write { volume, range, data, fua }).unwrap();
 }
 
-/// What FUA and SYNCHRONIZE CACHE promise covers all that was answered before, also on a device
-/// that takes a durable write without flushing its cache.
+/// FUA and SYNCHRONIZE CACHE cover all that was answered before, also on a device that takes a
+/// durable write without flushing its cache.
 #[test]
 fn a_flush_covers_earlier_records_on_a_device_with_fua() {
     for by_fua in [true, false] {
@@ -162,8 +161,8 @@ fn a_flush_covers_earlier_records_on_a_device_with_fua() {
     }
 }
 
-/// With `durability = "commit"` a record is durable by itself before it is answered, so that all
-/// before `flushed_lsn` are; no flush is asked for.
+/// With `durability = "commit"` a record is durable by itself before it is answered, so all records
+/// before `flushed_lsn` are; no flush is requested.
 #[test]
 fn each_answered_record_is_durable_by_itself() {
     let disk = PowerDisk::new(256 << 20);
@@ -180,8 +179,8 @@ fn each_answered_record_is_durable_by_itself() {
     assert_sound(&store);
 }
 
-/// Commits land in any order. A record that is sealed while an earlier one is still on its way must
-/// not say that this one was flushed: lost with the power, it would pass for damage of the log.
+/// Commits complete in any order. A record that is sealed while an earlier one is in flight must
+/// not say that this one was flushed: lost with the power, it would count as damage of the log.
 #[test]
 fn a_record_on_its_way_is_not_said_to_be_flushed() {
     let disk = PowerDisk::new(256 << 20);
@@ -203,8 +202,8 @@ fn a_record_on_its_way_is_not_said_to_be_flushed() {
     assert_sound(&store);
 }
 
-/// The process is killed, the device keeps its cache, and the next process must not build on what
-/// a power loss may still take away.
+/// The process is killed, the device keeps its cache, and the next process must not build on what a
+/// power loss may still take away.
 #[test]
 fn what_a_killed_process_left_is_flushed_before_it_is_believed() {
     let disk = PowerDisk::new(1 << 30);

@@ -1,4 +1,4 @@
-//! What is emptied next is read by a channel while something else is moved.
+//! A channel reads what is emptied next while something else is moved.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use super::reclaim::{Stamps, number};
 use super::*;
 use crate::{Next, ReadAhead, StoreError};
 
-/// A pool that is written over until `moved_bytes` were moved, with turns of maintenance now and
-/// then; what it holds in the end is looked at. How reads were asked for in these turns; others are
-/// had by writes that wait for space.
+/// Overwrites a pool until `moved_bytes` were moved, with occasional turns of maintenance, and
+/// checks its content in the end. Returns how these turns issued reads; writes that wait for space
+/// issue others.
 fn age(
     moved_bytes: u64,
     fails: bool,
@@ -44,13 +44,13 @@ fn age(
     Counted { alone: alone.into(), together: Mutex::new(together), fails }
 }
 
-/// Of whole segments, in pieces of 1 MiB.
+/// Reads of whole segments, in pieces of 1 MiB.
 fn pieces(reads: &Counted) -> usize {
     reads.together.lock().iter().flatten().filter(|blocks| **blocks > 1).count()
 }
 
-/// Reclaim waited for each piece of the segments that it empties: half of its time, while hosts
-/// waited for it.
+/// Reclaim waited for each piece of the segments it empties: half of its time, while hosts waited
+/// for it.
 #[test]
 fn reclaim_waits_for_few_of_its_reads() {
     let mut ahead = ReadAhead::default();
@@ -59,7 +59,7 @@ fn reclaim_waits_for_few_of_its_reads() {
     assert!(pieces >= 64 && alone < 16, "{pieces} pieces, and {alone} reads that were waited for");
 }
 
-/// What a channel can't read is read as if there were none.
+/// Reclaim reads by itself what a channel fails to read.
 #[test]
 fn reclaim_does_without_reads_that_fail() {
     let mut ahead = ReadAhead::default();
@@ -67,7 +67,7 @@ fn reclaim_does_without_reads_that_fail() {
     assert!(pieces(&reads) > 0 && reads.alone.load(Ordering::Relaxed) > 16);
 }
 
-/// A turn may be another thread's, which has reads of its own, or none.
+/// A turn may be another thread's, which has its own reads, or none.
 #[test]
 fn what_one_thread_has_begun_to_read_another_reads_anew() {
     let mut all = [ReadAhead::default(), ReadAhead::none(), ReadAhead::default()];

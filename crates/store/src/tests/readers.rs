@@ -1,9 +1,9 @@
-//! Readers of the device, and segments that are freed and written again under them.
+//! Readers of the device, while segments are freed and rewritten.
 
 use super::*;
 
-/// Between the look at a chunk's row and the read of its bytes the chunk moves, a checkpoint frees
-/// its segment, and the log goes over it. The reader has to find what the row said.
+/// Between the lookup of a chunk's row and the read of its bytes the chunk moves, a checkpoint
+/// frees its segment, and the log overwrites it. The reader must find what the row said.
 #[test]
 fn a_reader_finds_what_a_row_said_whatever_happens_meanwhile() {
     let disk = MemoryDisk::new(256 << 20);
@@ -38,7 +38,7 @@ fn a_reader_finds_what_a_row_said_whatever_happens_meanwhile() {
     }));
     assert!(read(&store, id, 0, 8) == distinct(8, 1));
     assert!(store.world.hook.lock().is_none(), "the row was read");
-    // And behind that it is written again.
+    // And after that it is rewritten.
     for seed in 0..40 {
         write(&store, other, 4096, &distinct(2048, 200 + seed)).unwrap();
     }
@@ -49,7 +49,7 @@ fn a_reader_finds_what_a_row_said_whatever_happens_meanwhile() {
     assert_sound(&store);
 }
 
-/// While a write is looked at, all nodes on its way are freed: that is no damage.
+/// While a write is looked up, all nodes on its path are freed: that is no damage.
 #[test]
 fn a_write_is_not_refused_because_what_it_looks_at_is_freed_meanwhile() {
     let disk = MemoryDisk::new(256 << 20);

@@ -1,5 +1,5 @@
-//! Checkpoints of which places refuse a part, where segments are few: what they have opened is
-//! free again.
+//! Checkpoints of which the device refuses a part, where segments are few: the segments they opened
+//! become free again.
 
 use format::SegmentState;
 use format::geometry::{SEGMENT_BYTES_MIN, UNITS_PER_BLOCK};
@@ -52,7 +52,7 @@ impl Bench {
         free.map(|(at, _)| at).collect()
     }
 
-    /// Takes free segments, the lowest first, but for so many.
+    /// Takes all free segments, the lowest first, except `count`.
     fn take_all_free_but(&self, count: usize) {
         let mut writer = self.store.writer.lock();
         while writer.state.segments.free_count() as usize > count {
@@ -66,7 +66,7 @@ impl Bench {
         self.disk.refuse_writes_to([geometry.offset_bytes(place) / 4096]);
     }
 
-    /// Nothing but superblocks can be written.
+    /// Makes all writes fail except those of superblocks.
     fn refuse_all(&self) {
         self.disk.refuse_writes_to(SEGMENT_BYTES_MIN / 4096..2 * SEGMENT_BYTES_MIN / 4096);
     }
@@ -84,8 +84,8 @@ impl Bench {
     }
 }
 
-/// It held all that it had opened, so that a pool with few free segments took no more writes until
-/// its next start. Found by the simulator.
+/// The checkpoint kept all that it had opened, so a pool with few free segments took no more writes
+/// until its next start. Found by the simulator.
 #[test]
 fn what_a_refused_checkpoint_has_opened_is_there_for_the_next_try() {
     // In the first segment that it opens and in a later one, and in their second halves.
@@ -110,7 +110,7 @@ fn what_a_refused_checkpoint_has_opened_is_there_for_the_next_try() {
     }
 }
 
-/// All is where it was, so the device may take it later.
+/// The old data is untouched, so the device may accept it later.
 #[test]
 fn a_device_that_takes_no_checkpoint_for_a_while_costs_no_segment() {
     let bench = Bench::new();
@@ -134,8 +134,8 @@ fn a_device_that_takes_no_checkpoint_for_a_while_costs_no_segment() {
     bench.holds(3);
 }
 
-/// A record may go to none of the new segments before both superblocks know them, whatever a
-/// checkpoint has opened and given back; and a pool that does not grow has none of them.
+/// No record may go to a new segment before both superblocks cover it, whatever a checkpoint has
+/// opened and given back; and a pool that does not grow has no new segments.
 #[test]
 fn segments_that_are_new_are_given_back_as_such() {
     let bench = Bench::new();
@@ -160,8 +160,8 @@ fn segments_that_are_new_are_given_back_as_such() {
     assert_eq!(segments.free_for_metadata() as usize, free.len());
 }
 
-/// The table grows a level while the checkpoint is written: what was its root is below another one
-/// when it is given back.
+/// The table grows a level while the checkpoint is written: its old root is below another one when
+/// it is given back.
 #[test]
 fn a_root_that_is_none_any_more_is_given_back_below_the_new_one() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Reclaim: a pool that is written over and over keeps taking what it has room for.
+//! Reclaim: a pool that is overwritten repeatedly keeps accepting what it has room for.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::log::relocation::Relocation;
 use crate::writer::job::Job;
 use crate::{Durability, Next, Started};
 
-/// Blocks whose bytes look random, told apart by a number in each: cheap to make and to check.
+/// Blocks whose bytes look random, identified by a number in each: cheap to make and to check.
 pub(super) struct Stamps {
     noise: Vec<u8>,
     next: u64,
@@ -26,7 +26,7 @@ impl Stamps {
         block
     }
 
-    /// Writes blocks, and notes them in `model` if that was not refused.
+    /// Writes blocks, and records them in `model` unless that was refused.
     pub(super) fn write(
         &mut self,
         store: &Store,
@@ -42,7 +42,7 @@ impl Stamps {
         Ok(())
     }
 
-    /// Writes blocks from the first one of the volume on, `at_once` with each request.
+    /// Writes blocks from the volume's first one on, `at_once` with each request.
     pub(super) fn fill(
         &mut self,
         store: &Store,
@@ -85,8 +85,8 @@ fn small_pool(durability: Durability) -> (Arc<MemoryDisk>, OpenOptions, Store) {
     (disk, options, store)
 }
 
-/// Overwrites all over a volume that takes nine tenths of what the pool has room for, with nobody
-/// at work in the background: what waits for space brings it back.
+/// Overwrites random blocks of a volume that takes nine tenths of the pool, without background
+/// work: requests that wait for space reclaim it.
 fn overwrites(durability: Durability) {
     let (disk, options, store) = small_pool(durability);
     let blocks = (104 << 20) / 4096;
@@ -107,8 +107,8 @@ fn overwrites(durability: Durability) {
     assert_sound(&store);
 }
 
-/// Each was read by itself, one after the other, and then all of them twice, for the records and
-/// for the data: reclaim waited for the device most of the time, and hosts waited for reclaim.
+/// Each live block was read separately, one after the other, and then all of them twice, for the
+/// records and for the data: reclaim waited for the device most of the time, and hosts for reclaim.
 #[test]
 fn what_is_live_in_a_segment_is_read_together_with_what_is_dead_in_between() {
     let (disk, _options, store) = small_pool(Durability::Commit);
@@ -124,14 +124,14 @@ fn what_is_live_in_a_segment_is_read_together_with_what_is_dead_in_between() {
     assert!(store.reclaim_segment().unwrap());
     let reads = disk.reads() - reads;
     let moved_blocks = (store.pool_status().written.moved_bytes - moved_bytes) / 4096;
-    // The segment in pieces of 1 MiB, once: records and data come with the same reads.
+    // The segment in pieces of 1 MiB, once: the same reads return records and data.
     assert!(moved_blocks > 1500 && reads < 20, "{reads} for {moved_blocks}");
     stamps.assert_holds(&store, id, &model);
     assert_sound(&store);
 }
 
-/// The whole of the next segment was read before anything was moved from it, and hosts that waited
-/// for what moves win were silent meanwhile.
+/// All of the next segment was read before anything was moved from it, and hosts that waited for
+/// the gain of moves got nothing meanwhile.
 #[test]
 fn a_segment_is_read_while_the_one_before_it_is_emptied() {
     let disk = MemoryDisk::new(1 << 30);
@@ -160,8 +160,7 @@ fn a_segment_is_read_while_the_one_before_it_is_emptied() {
     assert_sound(&store);
 }
 
-/// While nothing else was worth emptying, each batch that was moved looked for it in all rows
-/// again.
+/// While nothing else was worth emptying, each moved batch searched all rows for it again.
 #[test]
 fn what_is_emptied_next_is_looked_for_once_for_each_segment() {
     let (_, _, store) = small_pool(Durability::Commit);
@@ -171,7 +170,7 @@ fn what_is_emptied_next_is_looked_for_once_for_each_segment() {
     for first in (0..blocks).step_by(256) {
         stamps.write(&store, id, first..first + 256, &mut model).unwrap();
     }
-    // Little is dead anywhere but in one segment.
+    // Only one segment has many dead blocks.
     for block in (0..3072).step_by(2) {
         stamps.write(&store, id, block..block + 1, &mut model).unwrap();
     }
@@ -208,7 +207,7 @@ fn a_full_pool_refuses_writes_and_takes_them_again_once_something_went() {
         let mut first = round * 7 % blocks;
         let refused = loop {
             let next = first + 16;
-            // The first round fills the pool; later ones find room only for what went.
+            // The first round fills the pool; later ones find room only for what was deleted.
             if let Err(error) = stamps.write(&store, id, first..next, &mut model) {
                 break error;
             }
@@ -218,7 +217,7 @@ fn a_full_pool_refuses_writes_and_takes_them_again_once_something_went() {
         let (used, capacity) = store.space_use();
         assert_eq!(used, capacity, "hosts are refused, round {round}");
         assert!(store.pool_status().data_bytes > 100 << 20, "round {round}");
-        // What needs no space goes on.
+        // Requests that need no space succeed.
         unmap(&store, id, 0..0);
         let gone = number(&mut state, blocks - 2048);
         unmap(&store, id, gone..gone + 2048);
@@ -275,7 +274,7 @@ fn a_pool_lives_through_twenty_times_its_size_and_ends_empty() {
         destroy(&store, *id);
     }
     settle(&store);
-    // To the byte: nothing is live but what describes an empty pool.
+    // To the byte: only the metadata of an empty pool is live.
     assert_eq!(store.pool_status().data_bytes, 0);
     store.checkpoint().unwrap();
     assert_sound(&store);
@@ -287,7 +286,7 @@ fn destroy(store: &Store, id: VolumeId) {
 }
 
 /// The background pass may have joined what it moves to a record that is not sealed yet, while
-/// reclaim asks what hosts have written: what the log got, less what was moved.
+/// reclaim asks what hosts have written: the log's bytes, less those moved.
 #[test]
 fn what_is_moved_counts_with_the_record_that_it_is_moved_in() {
     let (_, _, store) = small_pool(Durability::Commit);
@@ -307,8 +306,8 @@ fn what_is_moved_counts_with_the_record_that_it_is_moved_in() {
     assert_eq!((written.moved_bytes, written.log_bytes), (4096, 8192));
 }
 
-/// While space is short a host's write waits for what reclaim wins, bit by bit; what needs none
-/// does not.
+/// While space is short a host's write waits for what reclaim gains, bit by bit; a request that
+/// needs no space does not.
 #[test]
 fn hosts_write_as_fast_as_space_is_won_for_them() {
     let (_, _, store) = small_pool(Durability::Commit);
@@ -326,20 +325,20 @@ fn hosts_write_as_fast_as_space_is_won_for_them() {
     assert_eq!(store.writer.lock().queues.starved().len(), 1);
     unmap(&store, id, 8..16);
     assert_eq!(store.writer.lock().queues.starved().len(), 1);
-    // A twelfth of the work is for hosts where segments are all but gone.
+    // A twelfth of the work is for hosts where segments have almost run out.
     store.moved(128 << 10);
     assert_eq!(store.writer.lock().queues.starved().len(), 0);
     while store.commit_here() {}
     assert!(read(&store, id, 0, 8) == distinct(8, 2));
-    // More was taken than was won: the next one waits, until there is nothing to be won.
+    // More was taken than gained: the next one waits, until there is nothing to gain.
     assert!(store.writer.lock().is_paced_out(true));
     settle(&store);
     write(&store, id, 0, &distinct(8, 3)).unwrap();
 }
 
-/// A checkpoint frees what was emptied, and wins nothing beyond: paced hosts that got their whole
-/// share of its bytes as well wrote until next to nothing was free, and then a checkpoint was
-/// written for each megabyte of theirs.
+/// A checkpoint frees emptied segments, and gains nothing beyond: paced hosts that got their whole
+/// share of its bytes as well wrote until almost nothing was free, and then a checkpoint was
+/// written for each of their megabytes.
 #[test]
 fn hosts_get_half_of_what_is_won_as_it_is_moved_and_half_as_it_is_freed() {
     let (_, _, store) = small_pool(Durability::Commit);
@@ -356,7 +355,7 @@ fn hosts_get_half_of_what_is_won_as_it_is_moved_and_half_as_it_is_freed() {
     let is_fed = || store.writer.lock().queues.starved().len() == 0;
     store.checkpointed(64 << 10, 64 << 10);
     assert!(!is_fed(), "nothing was won yet, and a fifth of this is little");
-    // 140 KiB are won of these, and 101 KiB and the write are owed.
+    // This gains 140 KiB, and 101 KiB and the write are owed.
     store.moved(160 << 10);
     assert!(!is_fed(), "half of it is for the checkpoint");
     store.checkpointed(1 << 10, 4 << 10);
@@ -367,7 +366,7 @@ fn hosts_get_half_of_what_is_won_as_it_is_moved_and_half_as_it_is_freed() {
     assert!(read(&store, id, 0, 8) == distinct(8, 2));
 }
 
-/// There may be 65,536 segments: what each commit, turn and checkpoint asks of them is counted.
+/// There may be 65,536 segments: the accesses of each commit, turn and checkpoint are counted.
 #[test]
 fn the_segment_table_is_walked_once_for_each_segment_that_is_emptied_and_for_nothing_else() {
     let (_, _, store) = small_pool(Durability::Commit);

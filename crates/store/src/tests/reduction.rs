@@ -1,10 +1,10 @@
-//! Deduplication and compression: what is stored once, what is stored shorter, and that neither
-//! ever shows.
+//! Deduplication and compression: what is stored once, what is stored shorter, and that hosts never
+//! notice either.
 
 use super::*;
 use crate::{Commit, Durability, Started, Token};
 
-/// Text that compresses to less than a half.
+/// Returns text that compresses to less than half.
 pub(crate) fn prose(sectors: u64, seed: u64) -> Vec<u8> {
     let words = ["the volume ", "a segment ", "one log ", "of chunks ", "in maps, ", "and so on. "];
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -33,7 +33,7 @@ fn what_is_there_already_is_stored_once_in_any_volume() {
     let data = distinct(2 * MIB, 1);
     write(&store, one, 0, &data).unwrap();
     assert_eq!(stored(&store), 2 << 20);
-    // Elsewhere, in another volume, in I/Os of another size, and across what they were.
+    // Elsewhere, in another volume, in I/Os of another size, and across the first ones' bounds.
     write(&store, one, 4 * MIB + 8, &data).unwrap();
     for at in 0..4u64 {
         let part = &data[at as usize * (512 << 10)..][..512 << 10];
@@ -44,7 +44,7 @@ fn what_is_there_already_is_stored_once_in_any_volume() {
     assert!(read(&store, one, 4 * MIB + 8, 2 * MIB) == data);
     assert!(read(&store, other, 0, 2 * MIB) == data);
     assert_sound(&store);
-    // The first ones go; what names the chunks still is whole.
+    // The first references go; what still references the chunks is whole.
     let ranges = vec![SectorRange::new(0, 2 * MIB)];
     store.execute(VolumeRequest::Unmap { volume: one, ranges }).unwrap();
     while store.housekeep() {}
@@ -97,7 +97,7 @@ fn neighbours_are_compressed_together_and_read_alone() {
         assert!(read(&store, id, block * 8, 8) == expected, "block {block}");
     }
     assert!(read(&store, id, 0, MIB) == data);
-    // A block of a group that is written over leaves the others as they are.
+    // Overwriting a block of a group leaves the others as they are.
     write(&store, id, 24, &distinct(8, 9)).unwrap();
     let mut expected = data.clone();
     expected[3 * 4096..4 * 4096].copy_from_slice(&distinct(8, 9));
@@ -105,7 +105,7 @@ fn neighbours_are_compressed_together_and_read_alone() {
     assert_sound(&store);
 }
 
-/// A write of a block that has joined a record of its own, and the commit of that.
+/// Starts a write of one block in a record of its own, and takes its commit.
 pub(super) fn begin(
     store: &Store,
     id: VolumeId,
@@ -120,8 +120,8 @@ pub(super) fn begin(
     ((started, token), store.take_commit().unwrap())
 }
 
-/// A chunk that only this entry names is overwritten, and in the same moment another write comes
-/// to name it: it stays until that is applied.
+/// A chunk with one reference is overwritten while another write is about to reference it: it stays
+/// until that write is applied.
 #[test]
 fn a_chunk_that_a_record_names_is_not_freed_in_front_of_it() {
     let (disk, store) = pool(1 << 30);
@@ -136,7 +136,7 @@ fn a_chunk_that_a_record_names_is_not_freed_in_front_of_it() {
     }
     store.finish_commit(first, Ok(()));
     assert_eq!(read(&store, id, 64, 8), vec![0; 4096]);
-    // A checkpoint between the two tells of a chunk that nothing names yet.
+    // A checkpoint between the two contains a chunk without references.
     store.checkpoint().unwrap();
     store.finish_commit(second, Ok(()));
     for (started, token) in [over, again] {
@@ -150,7 +150,7 @@ fn a_chunk_that_a_record_names_is_not_freed_in_front_of_it() {
     assert_sound(&store);
 }
 
-/// As above, but the crash comes before the second record: what was kept for it goes.
+/// As above, but the crash comes before the second record: the chunk kept for it is freed.
 #[test]
 fn a_chunk_that_was_kept_for_a_lost_record_is_freed() {
     let (disk, store) = pool(1 << 30);
@@ -169,8 +169,8 @@ fn a_chunk_that_was_kept_for_a_lost_record_is_freed() {
     assert_sound(&store);
 }
 
-/// One record overwrites the last name of a chunk; the next, which had joined by then, names it
-/// again. Recovery applies them one after the other, with nothing pinned.
+/// One record overwrites the last reference of a chunk; the next, which had joined by then, adds
+/// one again. Recovery applies them one after the other, without pins.
 #[test]
 fn recovery_frees_nothing_that_the_next_record_names() {
     let (disk, store) = pool(1 << 30);
@@ -193,7 +193,7 @@ fn recovery_frees_nothing_that_the_next_record_names() {
     assert_sound(&store);
 }
 
-/// Chunks that recovery finds unnamed in the middle of the log may be named further on.
+/// Later records may reference chunks that recovery finds unreferenced in the middle of the log.
 #[test]
 fn recovery_keeps_what_later_records_name() {
     for durability in [Durability::Commit, Durability::Flush] {
@@ -202,7 +202,8 @@ fn recovery_keeps_what_later_records_name() {
         let options = || OpenOptions { durability, ..OpenOptions::default() };
         let store = Store::open(disk.clone(), options()).unwrap();
         let id = volume(&store, MIB);
-        // Each block moves on by one, so that each overwrites the last name of its neighbour's.
+        // Each block moves by one, so that each overwrites the last reference of its neighbour's
+        // chunk.
         for round in 0..20u64 {
             for block in 0..8u64 {
                 write(&store, id, (block * 8 + round * 8) % 128, &prose(8, block)).unwrap();
@@ -239,7 +240,7 @@ fn a_volume_may_be_left_alone() {
     let text = prose(MIB, 1);
     write(&store, ids[2], 0, &text).unwrap();
     assert_eq!(stored(&store), 1 << 20);
-    // Nobody finds what is not to be shared, and it finds nobody.
+    // Blocks that are not to be shared are not found, and find no others.
     write(&store, ids[1], 0, &text).unwrap();
     assert_eq!(stored(&store), 2 << 20);
     write(&store, ids[0], 0, &text).unwrap();
@@ -248,7 +249,7 @@ fn a_volume_may_be_left_alone() {
     assert_eq!(stored(&store), 3 << 20);
     optimize(&store, 100);
     assert_eq!(stored(&store), 3 << 20);
-    // What is copied is shared, whatever the settings.
+    // Copied blocks are shared, whatever the settings.
     let segments = vec![segment(ids[2], 0, ids[0], 2 * MIB, MIB)];
     store.execute(VolumeRequest::Copy { segments }).unwrap();
     assert_eq!(stored(&store), 3 << 20);
@@ -279,7 +280,7 @@ fn a_volume_is_left_alone_from_the_commit_that_makes_it() {
     write(&store, id, 0, &text).unwrap();
     write(&store, copy, MIB, &text).unwrap();
     assert_eq!(stored(&store), 2 << 20);
-    // Of a snapshot, also of one that the same change makes, nothing is set.
+    // A snapshot, also one that the same change makes, has no settings.
     let late = store.allocate_volume_id();
     for volumes in [
         vec![VolumeChange::Handling { id: snapshot, handling }],
@@ -291,7 +292,7 @@ fn a_volume_is_left_alone_from_the_commit_that_makes_it() {
     assert_sound(&store);
 }
 
-/// Reclaim compresses what it moves, also what is left of groups.
+/// Reclaim compresses what it moves, also the live rest of groups.
 #[test]
 fn what_reclaim_moves_stays_whole() {
     let disk = MemoryDisk::new(256 << 20);
@@ -332,15 +333,15 @@ fn what_reclaim_moves_stays_whole() {
     check(&store);
 }
 
-/// Two blocks of one fingerprint: what is found is compared, byte for byte.
+/// Two blocks with the same fingerprint: a match is compared byte by byte.
 #[test]
 fn a_chunk_with_the_same_fingerprint_and_other_bytes_is_not_named() {
     let (_, store) = pool(1 << 30);
     let id = volume(&store, MIB);
     let (first, second) = (distinct(8, 1), distinct(8, 2));
     write(&store, id, 0, &first).unwrap();
-    // No two blocks are known whose fingerprints are one: the row of the first says that of the
-    // second, while its content is in the cache.
+    // No two blocks with the same fingerprint are known: the first one's row gets the fingerprint
+    // of the second, while its content is in the cache.
     let sum = store.world.medium.keys.fingerprint(&second);
     let chunk = format::ChunkId(1);
     let mut row = store.world.chunk(chunk).unwrap();

@@ -1,4 +1,4 @@
-//! A block that repeats: one entry of the map says it of any length.
+//! A block that repeats: one entry of the map covers any length of it.
 
 use block::FrameMut;
 use format::row::ROW_BYTES;
@@ -10,10 +10,10 @@ use crate::map::walk::entry_of;
 /// The largest volume.
 const WHOLE: u64 = (64 << 40) / 512;
 const TIB: u64 = (1 << 40) / 512;
-/// Nodes that one edit may make, whatever its length: two ways down, and the nodes at their ends.
+/// Nodes that one edit may make, whatever its length: two paths down, and the nodes at their ends.
 const NODES_MAX: u64 = 16;
 
-/// What a host sends that wipes a disk with noise: 512 bytes that repeat.
+/// What a host that wipes a disk with noise sends: 512 bytes that repeat.
 fn noise(seed: u64) -> Frame {
     FrameMut::from_bytes(&distinct(1, seed).repeat(8)).freeze()
 }
@@ -33,13 +33,13 @@ fn unmap(store: &Store, volume: VolumeId, start: u64, count: u64) {
     store.execute(VolumeRequest::Unmap { volume, ranges }).unwrap();
 }
 
-/// Nodes that were ever made, and commits.
+/// Returns how many nodes were ever made, and how many commits.
 fn spent(store: &Store) -> (u64, u64) {
     let writer = store.writer.lock();
     (writer.state.next_node, writer.log.commit_count())
 }
 
-/// Runs what is to be one commit of few nodes.
+/// Asserts that an action is one commit of few nodes.
 fn cheap<T>(store: &Store, action: impl FnOnce() -> T) -> T {
     let before = spent(store);
     let result = action();
@@ -100,8 +100,8 @@ fn one_entry_names_a_repeated_block_once_whatever_it_spans() {
     let id = volume(&store, WHOLE);
     write_same(&store, id, 8, WHOLE - 16, &noise(1));
     let chunk = chunk_at(&store, id, WHOLE / 16);
-    // Of the root's four entries two are whole; below the other two are an inner node a level, and
-    // at both ends a leaf with all but one block.
+    // Of the root's four entries two are whole; below the other two are one inner node per level,
+    // and at both ends a leaf with all but one block.
     let expected = 2 + 2 * (3 * 255 + 255);
     assert_eq!(store.world.chunk(chunk).unwrap().reference_count, expected);
     assert_sound(&store);
@@ -152,7 +152,7 @@ fn parts_of_a_repeated_block_are_changed_like_any_others() {
     check(&reopened, id);
     assert!(read(&reopened, other, 3 * TIB + 24, 24) == data);
     drop(reopened);
-    // A snapshot keeps what was while the volume goes on.
+    // A snapshot keeps the old content while the volume changes.
     let snapshot = store.allocate_volume_id();
     let change = |volumes| store.change(Change { volumes, ..Change::default() }).unwrap();
     change(vec![VolumeChange::Clone { source: id, id: snapshot, snapshot: true }]);
@@ -201,7 +201,7 @@ fn many_blocks_of_one_chunk_are_one_device_read() {
     assert!(read(&store, id, TIB, 8192) == noise(1).repeat(1024));
 }
 
-/// Scrubbing tells all blocks that a damaged one repeats in, and no others.
+/// Scrubbing names all blocks in which a damaged one repeats, and no others.
 #[test]
 fn a_damaged_block_that_repeats_is_named_wherever_it_stands() {
     let (disk, store) = pool(1 << 30);
@@ -231,21 +231,21 @@ fn a_damaged_block_that_repeats_is_named_wherever_it_stands() {
     let lost = store.execute(VolumeRequest::Read { volume: id, range }).map(drop);
     assert_eq!(lost, Err(VolumeError::Medium { sector: range.start }));
     assert_eq!(read(&store, id, middle, 8), distinct(8, 2));
-    // What is written over it heals.
+    // An overwrite heals it.
     write_same(&store, id, 0, WHOLE, &noise(3));
     holds(&store, id, 3 * TIB, &noise(3));
     while store.housekeep() {}
     assert_sound(&store);
 }
 
-/// A count that has come to its end stays there: the chunk is named for ever, and nothing fails.
+/// A count at its maximum stays there: the chunk is referenced forever, and nothing fails.
 #[test]
 fn a_count_of_references_never_overflows() {
     let (disk, store) = pool(1 << 30);
     let (id, other) = (volume(&store, MIB), volume(&store, MIB));
     write_same(&store, id, 0, 16, &noise(1));
     let chunk = chunk_at(&store, id, 0);
-    // As if so many others had named it.
+    // As if that many other entries had referenced it.
     let world = &store.world;
     let update = |raw: &mut [u8]| {
         let mut row = ChunkRow::decode(raw).unwrap();
@@ -261,7 +261,7 @@ fn a_count_of_references_never_overflows() {
     unmap(&store, other, 0, MIB);
     while store.housekeep() {}
     assert_eq!(world.chunk(chunk).unwrap().reference_count, u32::MAX);
-    // It is not lost to the check: it is named at least as often as anybody names it.
+    // The check does not report it lost: the count is not below the number of references.
     assert_sound(&store);
     store.checkpoint().unwrap();
     drop(store);

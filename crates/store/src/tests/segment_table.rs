@@ -12,7 +12,7 @@ use format::{Features, FormatVersion, Place, SegmentState};
 use super::*;
 use crate::{StoreError, Tuning};
 
-/// A pool of so many segments.
+/// Makes a pool of `count` segments.
 fn pool_of_segments(count: u64) -> (Arc<MemoryDisk>, Store) {
     pool(count * SEGMENT_BYTES_MIN)
 }
@@ -27,7 +27,7 @@ fn bytes_of_small(count: u64) -> u64 {
     SEGMENT_BYTES_MIN + (count - 1) * SMALL_BYTES
 }
 
-/// A pool of so many small segments.
+/// Makes a pool of `count` small segments.
 fn pool_of_small(count: u64) -> (Arc<MemoryDisk>, Store) {
     let disk = MemoryDisk::new(bytes_of_small(count));
     Store::create_with_segments(&*disk, &[5; 64], SMALL_BYTES).unwrap();
@@ -54,14 +54,14 @@ fn a_checkpoint_writes_what_has_changed_of_a_large_segment_table() {
     assert_sound(&store);
 }
 
-/// Lets the log go on in segments from `first` on: those below are taken, and hold nothing.
+/// Makes the log continue in segments from `first` on: those below are taken, and hold nothing.
 fn go_on_behind(store: &Store, first: u32) {
     let mut writer = store.writer.lock();
     let segments = &mut writer.state.segments;
     while segments.open(SegmentState::Log, 1).unwrap() < first {}
 }
 
-/// Segments of the log in which something is live.
+/// Returns the segments of the log that hold live blocks.
 fn log_segments(store: &Store) -> BTreeSet<u32> {
     let writer = store.writer.lock();
     let rows = writer.state.segments.rows();
@@ -164,7 +164,7 @@ fn the_check_tells_of_rows_that_are_not_what_is_stored() {
     assert_eq!(findings, [what]);
 }
 
-/// A pool in which a byte of segment 1's row was changed, and the checksum made anew with the
+/// Opens a pool after a byte of segment 1's row was changed, and the checksum recomputed with the
 /// pool's key.
 fn with_other_row(at: usize, value: u8) -> Result<Store, StoreError> {
     let (disk, store) = pool(256 << 20);
@@ -205,8 +205,8 @@ fn a_segment_of_which_something_is_not_known_is_refused_and_named() {
     }
 }
 
-/// Not a test of behaviour: prints bytes and time of a checkpoint behind one write of 4 KiB, in
-/// pools of so many segments. `--ignored --nocapture` runs it.
+/// Not a test of behaviour: prints bytes and time of a checkpoint after one write of 4 KiB, in
+/// pools of various numbers of segments. `--ignored --nocapture` runs it.
 #[test]
 #[ignore = "a measurement"]
 fn measure_checkpoint_of_segments() {

@@ -45,14 +45,14 @@ fn a_damaged_leaf_refuses_what_needs_it_and_nothing_else() {
     };
     assert_eq!(unmap(MIB + 8, 8), Ok(()));
     assert_eq!(unmap(MIB - 8, 16), medium(MIB - 8));
-    // A copy out of it, and one onto it, that can't name it as it is.
+    // A copy from it, and a copy onto it that can't reference it as it is.
     let copy = |from, to, count| {
         let segments = vec![segment(one, from, one, to, count)];
         store.execute(VolumeRequest::Copy { segments }).map(|_| ())
     };
     assert_eq!(copy(80, 4 * MIB, 8), medium(80));
     assert_eq!(copy(MIB, 80, 8), medium(80));
-    // As a whole it can go elsewhere: what is lost stays lost there.
+    // As a whole it can be copied: what is lost stays lost there.
     assert_eq!(copy(0, 5 * MIB, MIB), Ok(()));
     assert_eq!(read_at(5 * MIB + 16, 8), medium(5 * MIB + 16));
     assert!(!store.has_failed());
@@ -95,7 +95,8 @@ fn a_damaged_leaf_can_be_overwritten_unmapped_cut_off_and_destroyed() {
         if way < 3 {
             read(&store, one, 0, MIB);
         }
-        // The other volume names it still; when that goes, nothing can free what it named.
+        // The other volume still references it; when that one is deleted, nothing can free its
+        // chunks.
         while store.housekeep() {}
         assert_eq!(store.damage().stuck_nodes, 0);
         let change = VolumeChange::Destroy { id: pool.volumes[1] };
@@ -113,7 +114,7 @@ fn a_damaged_leaf_can_be_overwritten_unmapped_cut_off_and_destroyed() {
     }
 }
 
-/// A copy that is not applied yet brings a damaged leaf to where a write goes.
+/// A copy that is not applied yet brings a damaged leaf to the target of a write.
 #[test]
 fn a_write_behind_a_copy_of_a_damaged_leaf_is_refused_and_the_store_goes_on() {
     let (pool, store, _) = with_a_damaged_leaf();
@@ -183,7 +184,7 @@ fn two_bad_reads_of_one_request_are_told_by_the_first() {
 fn an_overwrite_and_an_unmap_end_a_finding() {
     let pool = make();
     let store = open(&pool);
-    // Block 10 of the one, and of the other that shares its leaf.
+    // Block 10 of this volume, and of the other one that shares its leaf.
     let map = store.world.map_of(pool.volumes[0]).unwrap();
     let MapEntry::Chunk(id) = crate::map::walk::entry_of((&store.world).into(), &map, 10).unwrap()
     else {
@@ -193,7 +194,7 @@ fn an_overwrite_and_an_unmap_end_a_finding() {
     flip(&pool.disk, offset(&store, row.place), 7);
     let [one, other] = pool.volumes;
     assert_eq!(named(&scrub(&store)), [(one, 10), (other, 10)]);
-    // A part of it can't be written: the rest of it is lost.
+    // A part of a block can't be written: the rest of it is lost.
     let half = write(&store, one, 10 * 8 + 2, &[1; 512]);
     assert_eq!(half, Err(VolumeError::Medium { sector: Sector(82) }));
     write(&store, one, 10 * 8, &[1; 4096]).unwrap();

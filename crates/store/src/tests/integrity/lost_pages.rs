@@ -1,5 +1,4 @@
-//! Pages of rows and directories that are lost: the pool opens, and serves what does not hang on
-//! them.
+//! Lost pages of rows and directories: the pool opens, and serves what does not depend on them.
 
 use super::*;
 
@@ -10,8 +9,8 @@ fn data(index: u64) -> Vec<u8> {
     distinct(8, index + 1)
 }
 
-/// Nothing that volumes of a lost page name is freed, no id of theirs is given again, and once the
-/// page can be read they are there again.
+/// Nothing that volumes of a lost page reference is freed, none of their ids is reused, and once
+/// the page is readable they are there again.
 #[test]
 fn volumes_of_a_lost_page_are_medium_error_and_the_others_are_served() {
     let (disk, store) = super::super::pool(1 << 30);
@@ -19,7 +18,7 @@ fn volumes_of_a_lost_page_are_medium_error_and_the_others_are_served() {
     for (index, id) in (0..).zip(&ids) {
         write(&store, *id, 0, &data(index)).unwrap();
     }
-    // What only they share is counted right as well.
+    // Blocks that only they share are counted right as well.
     write(&store, ids[3], 8, &data(150)).unwrap();
     store.checkpoint().unwrap();
     let live_bytes = store.pool_status().data_bytes;
@@ -54,7 +53,7 @@ fn volumes_of_a_lost_page_are_medium_error_and_the_others_are_served() {
         }
         assert_eq!(lost, 128);
         assert_eq!(store.pool_status().data_bytes, live_bytes);
-        // What they share with others loses the others' references, and no more.
+        // Blocks that they share with others lose the others' references only.
         write(&store, ids[3], 8, &[0; 4096]).unwrap();
         assert!(volume(&store, MIB).0 > ids[299].0, "ids are not given again");
         while store.housekeep() {}
@@ -75,8 +74,8 @@ fn volumes_of_a_lost_page_are_medium_error_and_the_others_are_served() {
     assert_sound(&store);
 }
 
-/// What the log made of a lost volume is lost with it, for good: its own row says so. What was
-/// there before is gone, whether or not the page can be read again.
+/// Changes that the log made to a lost volume are lost permanently: its own row says so. Its
+/// earlier content is gone, whether or not the page becomes readable again.
 #[test]
 fn what_the_log_made_of_a_lost_volume_stays_lost() {
     let (disk, store) = super::super::pool(1 << 30);
@@ -117,7 +116,7 @@ fn what_the_log_made_of_a_lost_volume_stays_lost() {
     }
 }
 
-/// A page in which the next volume would have its row is left alone: the next id is behind it.
+/// A page in which the next volume would have its row is left alone: the next id is after it.
 #[test]
 fn a_new_volume_gets_a_row_that_can_be_written() {
     let (disk, store) = super::super::pool(1 << 30);
@@ -143,8 +142,8 @@ fn a_new_volume_gets_a_row_that_can_be_written() {
     assert_sound(&store);
 }
 
-/// Directories and roots of the tables of chunks and of nodes: what is below them is lost, and all
-/// else goes on. New rows come behind what can't be read.
+/// Directories and roots of the chunk and node tables: what is below them is lost, and everything
+/// else works. New rows go after the unreadable ones.
 #[test]
 fn a_lost_directory_or_root_does_not_fill_the_pool() {
     for (table, levels) in [(TableName::Chunks, 3), (TableName::Nodes, 1)] {
@@ -152,7 +151,7 @@ fn a_lost_directory_or_root_does_not_fill_the_pool() {
             let (disk, store) = super::super::pool(1 << 30);
             let [id, other] = [volume(&store, MIB), volume(&store, 4 * MIB)];
             write(&store, id, 0, &data(1)).unwrap();
-            // As if a pool had many chunks: its table has two levels of directories.
+            // As if the pool had many chunks: its table has two levels of directories.
             store.writer.lock().state.next_chunk = 300 * 128;
             write(&store, id, 800, &data(2)).unwrap();
             store.checkpoint().unwrap();

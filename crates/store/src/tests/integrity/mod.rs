@@ -1,4 +1,4 @@
-//! Every class of durable byte, with one bit turned.
+//! Every class of durable byte, with one bit flipped.
 
 mod damaged_leaf;
 mod lost_pages;
@@ -22,7 +22,7 @@ use crate::{
 
 const BLOCKS: u64 = 700;
 pub(super) const COLD: OpenOptions = OpenOptions {
-    // All of the metadata of these small pools, and a few blocks of data.
+    // All metadata of these small pools, and a few blocks of data.
     memory_bytes: 2 << 20,
     durability: crate::Durability::Commit,
     checkpoint_log_bytes: 1 << 40,
@@ -32,8 +32,8 @@ pub(super) const COLD: OpenOptions = OpenOptions {
     takes_over: None,
 };
 
-/// A pool of all kinds of things: a volume of data, zeros, patterns and holes, a second one that
-/// shares leaves with it, a key, and behind the checkpoint a long log.
+/// A pool with content of all kinds: a volume with data, zeros, patterns and holes, a second one
+/// that shares leaves with it, a key, and a long log after the checkpoint.
 struct Pool {
     disk: Arc<MemoryDisk>,
     volumes: [VolumeId; 2],
@@ -55,7 +55,7 @@ fn make() -> Pool {
     }
     put(&mut content[0], volumes[0], 100, &[0; 40_960]);
     put(&mut content[0], volumes[0], 120, &[5; 40_960]);
-    // Two whole leaves, and blocks that are named twice.
+    // Two whole leaves, and blocks that are referenced twice.
     let segments = vec![
         segment(volumes[0], 0, volumes[1], 0, 2 * MIB),
         segment(volumes[0], 2 * MIB + 800, volumes[1], 2 * MIB + 808, 160),
@@ -103,7 +103,7 @@ fn offset(store: &Store, place: Place) -> u64 {
 }
 
 /// Reads all blocks of both volumes, one by one: each is right, or MEDIUM ERROR with its own
-/// sector. Returns those that are lost.
+/// sector. Returns the lost ones.
 fn lost(pool: &Pool, store: &Store) -> Vec<(VolumeId, u64)> {
     let mut lost = Vec::new();
     for (id, content) in pool.volumes.iter().zip(&pool.content) {
@@ -125,7 +125,7 @@ fn lost(pool: &Pool, store: &Store) -> Vec<(VolumeId, u64)> {
     lost
 }
 
-/// The blocks that findings name, of those that [`lost`] reads.
+/// Returns the blocks named in findings, of those that [`lost`] reads.
 fn named(findings: &[Finding]) -> Vec<(VolumeId, u64)> {
     let ranges = findings.iter().flat_map(|finding| &finding.ranges);
     let mut blocks: Vec<(VolumeId, u64)> = ranges
@@ -139,8 +139,8 @@ fn named(findings: &[Finding]) -> Vec<(VolumeId, u64)> {
     blocks
 }
 
-/// The blocks that the inspection of a pool names, of those that [`lost`] reads. It goes on behind
-/// what it can't read.
+/// Returns the blocks that the inspection of a pool names, of those that [`lost`] reads. The
+/// inspection continues after what it can't read.
 fn inspected(pool: &Pool) -> Vec<(VolumeId, u64)> {
     let options = InspectOptions { data: true, ..InspectOptions::default() };
     let report = inspect(pool.disk.clone(), options).unwrap();
@@ -153,7 +153,7 @@ fn inspected(pool: &Pool) -> Vec<(VolumeId, u64)> {
     ranges.filter(|(_, block)| *block < (8 << 20) / 4096).collect()
 }
 
-/// A stored page of a table: its reference.
+/// Returns the reference to a stored page of a table.
 fn page_of(store: &Store, table: TableName, level: u8, number: u64) -> PageRef {
     let superblock = store.checkpointing.lock().superblock().clone();
     let root = match table {
@@ -172,7 +172,7 @@ fn page_of(store: &Store, table: TableName, level: u8, number: u64) -> PageRef {
     page
 }
 
-/// The leaves of the key-value space: their numbers, and the first piece of each.
+/// Returns the leaves of the key-value space: their numbers, and the first piece of each.
 fn stored_leaves(store: &Store) -> Vec<(u64, StreamRef)> {
     let mut leaves = Vec::new();
     store.world.leaves.visit(&store.world.medium, &mut |_| {}, &mut |number, raw| {
@@ -181,7 +181,8 @@ fn stored_leaves(store: &Store) -> Vec<(u64, StreamRef)> {
     leaves
 }
 
-/// Where each class of durable byte stands, and what scrub calls it; the bits of it to choose from.
+/// Returns the location of each class of durable byte, scrub's name for it, and the bits of it to
+/// choose from.
 fn classes(store: &Store) -> Vec<(&'static str, What, u64, u64)> {
     let world = &store.world;
     let superblock = store.checkpointing.lock().superblock().clone();
@@ -254,8 +255,7 @@ fn a_pass_over_a_sound_pool_finds_nothing_and_reads_it_all() {
     assert_eq!(store.scrub_step(64, 7).unwrap(), ScrubStep::Idle);
 }
 
-/// A pool in which all is in memory: whatever bit of metadata turns, it is written anew, and
-/// nothing was lost.
+/// With all metadata in memory, whatever bit of it flips, it is rewritten, and nothing is lost.
 #[test]
 fn a_flipped_bit_of_each_class_is_found_and_repaired_from_memory() {
     let probe = make();
@@ -301,7 +301,7 @@ fn a_record_that_rots_behind_the_checkpoint_is_made_needless() {
         let finding = found(&findings, What::Record(log.lsn), at);
         assert_eq!(finding.repair, Repair::Done);
         let lost_blocks = lost(&pool, &store);
-        // Its payload is the content of blocks: that alone is lost.
+        // Its payload is the content of blocks: only that is lost.
         assert_eq!(lost_blocks.len(), usize::from(part == 2));
         assert_eq!(named(&findings), lost_blocks);
         drop(store);
@@ -315,16 +315,16 @@ fn what_no_checksum_covers_is_never_read() {
     let pool = make();
     let store = open(&pool);
     let superblock = store.checkpointing.lock().superblock().clone();
-    // Behind the end of a stream or a leaf, up to the end of its block.
+    // After the end of a stream or a leaf, up to the end of its block.
     let stream = stored_leaves(&store)[0].1;
     let end = offset(&store, stream.page.place) + u64::from(stream.length_bytes);
     assert!(!end.is_multiple_of(4096));
     flip(&pool.disk, end, 3);
-    // Behind the log's end.
+    // After the log's end.
     let position = store.writer.lock().log.position();
     let place = Place { segment: position.segment, offset_units: position.block * UNITS_PER_BLOCK };
     flip(&pool.disk, offset(&store, place), 9);
-    // Behind a record's entries, up to the end of its header's block.
+    // After a record's entries, up to the end of its header's block.
     let first = Place {
         segment: superblock.log.segment,
         offset_units: superblock.log.block * UNITS_PER_BLOCK,
@@ -354,7 +354,7 @@ fn a_chunk_that_is_cached_is_written_anew() {
     assert_eq!(lost(&pool, &open(&pool)), []);
 }
 
-/// The pass goes on while blocks are overwritten, freed and moved, and takes none of that for
+/// The pass continues while blocks are overwritten, freed and moved, and reports none of that as
 /// damage.
 #[test]
 fn what_changes_under_a_pass_is_not_damage() {

@@ -11,14 +11,14 @@ fn place_of(store: &Store, volume: VolumeId, block: u64) -> Place {
     }
 }
 
-/// Moved, it would be covered by the checksums of a new record, which recovery believes.
+/// If moved, it would be covered by the checksums of a new record, which recovery trusts.
 #[test]
 fn a_chunk_that_has_rotted_stays_where_it_is_and_the_others_are_moved() {
     const MIBS: u64 = 16;
     let (disk, store) = pool(256 << 20);
     let id = volume(&store, MIBS * MIB);
     (0..MIBS).for_each(|mib| write(&store, id, mib * MIB, &distinct(MIB, mib)).unwrap());
-    // What is left of each MiB is moved together.
+    // The live rest of each MiB is moved together.
     let zeros = vec![0; (1 << 20) - 4096];
     (0..MIBS).for_each(|mib| write(&store, id, mib * MIB + 8, &zeros).unwrap());
     store.checkpoint().unwrap();

@@ -1,15 +1,15 @@
-//! Every class of metadata of which one copy is bad: nothing is lost, and it is written anew.
+//! Every class of metadata with one bad copy: nothing is lost, and the copy is rewritten.
 
 use super::*;
 use crate::Next;
 
-/// Both places of a piece of metadata; of a superblock, and of a label, its own.
+/// Both locations of a piece of metadata; of a superblock or a label, its own.
 fn copies(class: &str, at: u64) -> Vec<u64> {
     let half = (16 << 20) / 2;
     if ["superblock", "label"].contains(&class) { vec![at] } else { vec![at, at + half] }
 }
 
-/// Calls `test` for each copy of each class of metadata, in a pool in which a bit of it is turned.
+/// Calls `test` for each copy of each class of metadata, in a pool with a bit of it flipped.
 fn for_each_copy(test: impl Fn(&Pool, What, u64)) {
     let probe = make();
     let classes = classes(&Store::load(probe.disk.clone(), COLD).unwrap());
@@ -35,7 +35,7 @@ fn one_bad_copy_of_each_class_costs_nothing_and_scrubbing_writes_it_anew() {
         let store = open(pool);
         assert_eq!(lost(pool, &store), [], "{what:?}");
         let findings = scrub(&store);
-        // Opening writes the epoch that it takes over the older superblock, and a bad label anew.
+        // Opening writes the epoch it takes over the older superblock, and rewrites a bad label.
         if !matches!(what, What::Superblock(_) | What::Label(_)) || !findings.is_empty() {
             assert_eq!(found(&findings, what, at).repair, Repair::Done, "{what:?}");
         }
@@ -48,7 +48,7 @@ fn one_bad_copy_of_each_class_costs_nothing_and_scrubbing_writes_it_anew() {
     });
 }
 
-/// Who reads the second copy has the first one written anew: there are two again behind that.
+/// A read of the second copy rewrites the first one: then there are two again.
 #[test]
 fn a_read_of_the_second_copy_repairs_the_first() {
     let (pages, nodes) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
@@ -71,7 +71,7 @@ fn a_read_of_the_second_copy_repairs_the_first() {
     assert!(pages.get() > 2 && nodes.get() > 2, "{pages:?}, {nodes:?}");
 }
 
-/// Both halves of a segment of metadata lose something, though not the same.
+/// Both halves of a metadata segment lose something, but not the same.
 #[test]
 fn copies_of_different_things_may_be_bad_in_both_halves() {
     let pool = make();
@@ -93,8 +93,8 @@ fn copies_of_different_things_may_be_bad_in_both_halves() {
     assert_sound(&store);
 }
 
-/// The headers of all records behind the checkpoint, one after the other; of the last one, once
-/// the log has come to rest.
+/// The headers of all records after the checkpoint, one at a time; that of the last one, once the
+/// log is at rest.
 #[test]
 fn a_bad_header_of_a_record_costs_nothing() {
     let probe = make();
@@ -125,7 +125,7 @@ fn a_bad_header_of_a_record_costs_nothing() {
     }
 }
 
-/// What was written last is there, although its record is the last one that has entries.
+/// The last write is there, although its record is the last one that has entries.
 #[test]
 fn nothing_more_is_written_at_rest() {
     let pool = make();

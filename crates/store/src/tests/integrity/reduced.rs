@@ -6,7 +6,7 @@ use super::super::reduction::prose;
 use super::*;
 use crate::writer::job::{Job, Submitted};
 
-/// Two volumes, of which the first `sectors` of the first one are `bytes`.
+/// Two volumes; the first `sectors` of the first one are `bytes`.
 fn make_with(bytes: &[u8], handling: Handling) -> (Pool, Store) {
     let (disk, store) = pool(1 << 30);
     let volumes = [volume(&store, 8 * MIB), volume(&store, 8 * MIB)];
@@ -65,7 +65,7 @@ fn a_flipped_bit_in_a_compressed_group_is_found_and_named() {
         assert_eq!(report.findings.len(), lost.len());
         lost_at_all.push(lost.len());
     }
-    // A group that ends too early costs what comes behind that, a letter all that repeats it.
+    // A group that ends too early loses the blocks after that, a literal all that repeats it.
     assert_eq!(lost_at_all, [1, 8, 8, 8, 8]);
 }
 
@@ -92,8 +92,8 @@ fn a_compressed_group_that_is_cached_is_written_anew_block_by_block() {
     assert_sound(&store);
 }
 
-/// Three chunks of one content, the last an alias of the second, and that one of the first: as they
-/// stand in the log, and as a checkpoint has written them.
+/// Three chunks with the same content, the last an alias of the second, and that one of the first:
+/// as they are in the log, and as a checkpoint has written them.
 #[test]
 fn damage_of_an_original_is_named_for_all_who_read_it_through_aliases() {
     for checkpoints in 0..2 {
@@ -107,7 +107,7 @@ fn damage_of_an_original_is_named_for_all_who_read_it_through_aliases() {
             let at = usize::from(*volume == other);
             pool.content[at][*block as usize * 4096..][..4096].copy_from_slice(&data);
         }
-        // Beside them something that is whole, also a whole alias.
+        // Beside them a sound chunk, and a sound alias.
         for block in [20, 30] {
             write(&store, one, block * 8, &distinct(8, 6)).unwrap();
             pool.content[0][block as usize * 4096..][..4096].copy_from_slice(&distinct(8, 6));
@@ -135,7 +135,8 @@ fn damage_of_an_original_is_named_for_all_who_read_it_through_aliases() {
         let damaged: Vec<Finding> = damaged.cloned().collect();
         assert_eq!(named(&damaged), places);
         assert_eq!(lost(&pool, &store), places);
-        // Each is there again when it is overwritten, and the original goes with its last name.
+        // Each is readable again once overwritten, and the original is freed with its last
+        // reference.
         for (volume, block) in places {
             write(&store, volume, block * 8, &distinct(8, block + 9)).unwrap();
         }

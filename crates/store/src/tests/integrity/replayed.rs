@@ -1,13 +1,13 @@
-//! A log that has to change what is damaged: what hangs on that is lost, and nothing else.
+//! A log that has to change what is damaged: only what depends on the damage is lost.
 
 use super::*;
 
-/// A volume, what was below the checkpoint, and what the log has done since.
+/// Volumes, their content at the checkpoint, and what the log has done since.
 struct Logged {
     disk: Arc<MemoryDisk>,
-    /// Each volume, and what it holds.
+    /// Each volume, and its content.
     content: Vec<(VolumeId, Vec<u8>)>,
-    /// Blocks that no part of the log touches, and no other volume shares.
+    /// Blocks that the log does not touch, and no other volume shares.
     quiet: VolumeId,
 }
 
@@ -52,7 +52,7 @@ impl Logged {
         }
     }
 
-    /// Which blocks can't be read; all others are right.
+    /// Returns the unreadable blocks; all others are right.
     fn lost(&self, store: &Store) -> Vec<(VolumeId, u64)> {
         let mut lost = Vec::new();
         for (id, content) in &self.content {
@@ -90,7 +90,7 @@ fn make_logged() -> Logged {
     store.writer.lock().state.next_chunk = 320 * 128;
     store.checkpoint().unwrap();
     store.checkpoint().unwrap();
-    // The log: parts of leaves, whole ones, copies of both kinds, and whole volumes.
+    // The log: parts of leaves, whole leaves, copies of both kinds, and whole volumes.
     pool.write(&store, a, 10, &distinct(80, 201));
     pool.write(&store, a, 520, &distinct(80, 202));
     pool.write(&store, b, 250, &distinct(160, 203));
@@ -124,9 +124,10 @@ fn is_of_segments(class: &str) -> bool {
     matches!(class, "directory of segments" | "segment rows")
 }
 
-/// Damages each page and each node below the log. The pool opens; each block is right or lost; what
-/// does not hang on the damage is right; what scrub and inspect name is what reads lose; and all of
-/// that stays so behind a checkpoint, behind another opening, and once the bytes can be read again.
+/// Damages each page and each node that the log builds on. The pool opens; each block is right or
+/// lost; what does not depend on the damage is right; scrub and inspect name what reads lose; and
+/// all of that stays so after a checkpoint, after another opening, and once the bytes are readable
+/// again.
 #[test]
 fn a_log_over_any_damaged_page_or_node_loses_what_hangs_on_it() {
     let probe = make_logged();
@@ -158,8 +159,8 @@ fn a_log_over_any_damaged_page_or_node_loses_what_hangs_on_it() {
             assert!(lost.len() <= 5 * 256, "{class} {what:?}: {}", lost.len());
         }
         if matches!(class, "leaf" | "inner node") && index % 2 == 0 {
-            // What the log has changed can be written anew, block by block. Where it has not, the
-            // damaged node stands still.
+            // What the log has changed can be rewritten, block by block. Elsewhere the damaged node
+            // is still in place.
             let mut left = Vec::new();
             for &(id, block) in &lost {
                 let bytes = pool.content(id)[block as usize * 4096..][..4096].to_vec();

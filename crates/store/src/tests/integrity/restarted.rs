@@ -1,15 +1,15 @@
-//! Every class of durable byte, with one bit turned, in a pool that is opened behind that.
+//! Every class of durable byte, with one bit flipped, in a pool that is opened afterwards.
 
 use super::*;
 
-/// What a pool does not open without.
+/// Classes without which a pool does not open.
 const NEEDED: [&str; 4] =
     ["rows of leaves", "directory of segments", "segment rows", "key-value leaf"];
 
-/// A pool that was just opened: what is not in memory is lost, and named block by block. So it is
-/// where the log behind the checkpoint has to change what is lost. Without one of the streams, a
-/// leaf of the key-value space or a page of the segment table the pool says that it is damaged, and
-/// does not open.
+/// A pool that was just opened: what is not in memory is lost, and named block by block. The same
+/// holds where the log after the checkpoint has to change what is lost. Without one of the streams,
+/// a leaf of the key-value space or a page of the segment table the pool reports damage, and does
+/// not open.
 #[test]
 fn a_flipped_bit_of_each_class_never_reads_as_data_behind_a_restart() {
     let (mut refused, lossy) = behind_a_restart(make);
@@ -20,7 +20,7 @@ fn a_flipped_bit_of_each_class_never_reads_as_data_behind_a_restart() {
     }
 }
 
-/// A pool that was stopped in order has no log: it opens whatever page is lost.
+/// A pool that was stopped cleanly has no log: it opens whatever page is lost.
 #[test]
 fn a_pool_without_a_log_opens_whatever_page_is_lost() {
     let (mut refused, lossy) = behind_a_restart(|| {
@@ -35,8 +35,8 @@ fn a_pool_without_a_log_opens_whatever_page_is_lost() {
     }
 }
 
-/// Turns a bit of each class of byte; which classes keep a pool from opening, and which lose
-/// something.
+/// Flips a bit of each class of byte; returns the classes that keep a pool from opening, and those
+/// that lose something.
 fn behind_a_restart(make: fn() -> Pool) -> (Vec<&'static str>, Vec<&'static str>) {
     let probe = make();
     let count = classes(&open(&probe)).len();
@@ -58,7 +58,7 @@ fn behind_a_restart(make: fn() -> Pool) -> (Vec<&'static str>, Vec<&'static str>
         let findings = scrub(&store);
         let lost = lost(&pool, &store);
         if class == "volume rows" {
-            // Nobody knows what these volumes were: all that is asked of them is MEDIUM ERROR.
+            // Nobody knows what these volumes were: each request to them gets MEDIUM ERROR.
             assert!(pool.volumes.iter().all(|id| store.is_lost(*id)));
             assert_eq!(lost.len(), 2 * (8 << 20) / 4096);
             found(&findings, what, at);
@@ -68,7 +68,7 @@ fn behind_a_restart(make: fn() -> Pool) -> (Vec<&'static str>, Vec<&'static str>
         assert!(named(&findings) == lost, "{class} {what:?}: {findings:?}");
         assert!(told == lost, "{class} {what:?}: inspect names other blocks than reads lose");
         if ["superblock", "label"].contains(&class) {
-            // The epoch that opening takes is written over the older copy; a label is mended.
+            // The epoch that opening takes is written over the older copy; a label is repaired.
             assert!(findings.is_empty() || findings[0].repair == Repair::Done, "{findings:?}");
             continue;
         }

@@ -1,4 +1,4 @@
-//! Devices that lack what was written while they were not in.
+//! Devices that miss writes made while they were absent.
 
 use segments::DeviceState;
 
@@ -11,7 +11,7 @@ impl Pool {
         self.mirrors.devices()[disk].state
     }
 
-    /// Goes on until nothing is left to do.
+    /// Runs maintenance until nothing is left to do.
     pub(in crate::tests) fn come_to_rest(&self) {
         for _ in 0..100_000 {
             if self.store.maintain().unwrap() == Next::Nothing {
@@ -21,7 +21,7 @@ impl Pool {
         panic!("there is always more to do");
     }
 
-    /// The pool as one of its disks has it by itself.
+    /// Opens the pool from one of its disks alone.
     fn alone(&self, disk: usize) -> Pool {
         open(vec![self.disks[disk].copy()])
     }
@@ -129,7 +129,7 @@ fn a_device_catches_up_while_hosts_write_and_reclaim_and_checkpoints_go_on() {
         }
         assert!(turns > 20 && freed > 0, "{turns} turns, {freed} times something was freed");
         model.write(&pool.store, id, 20);
-        // The other device is lost now.
+        // Now the other device is lost.
         let alone = pool.alone(lost);
         model.check(&alone.store, id);
         assert_sound(&alone.store);
@@ -186,13 +186,13 @@ fn a_device_that_fails_meanwhile_begins_anew_when_it_is_taken_back() {
     assert!(read(&alone.store, id, 1032, 8) == distinct(8, 6));
 }
 
-/// The device that was lost has a record that nobody else has, and that was given up without it.
+/// The lost device has a record that no other has, and that was given up without it.
 #[test]
 fn what_was_given_up_without_a_device_does_not_come_back_with_it() {
     given_up_and_caught_up(Durability::Commit);
 }
 
-/// No record without entries is written behind the log's end then.
+/// Then no record without entries is written after the log's end.
 #[test]
 fn nor_does_it_where_answers_do_not_wait_for_records() {
     given_up_and_caught_up(Durability::Flush);
@@ -212,7 +212,7 @@ fn given_up_and_caught_up(durability: Durability) {
     drop(without);
     let pool = open_as(disks, OpenOptions { durability, ..COLD });
     assert_eq!(pool.state(1), DeviceState::CatchingUp);
-    // Nothing else goes on.
+    // Nothing else runs.
     while pool.store.catch_up_turn() {}
     assert_eq!(pool.state(1), DeviceState::In);
     for disks in [pool.crashed(), vec![pool.disks[1].copy()]] {
@@ -253,7 +253,7 @@ fn who_catches_up_has_the_last_record_although_its_header_was_left_in_the_next_o
         let pool = open_as(disks, flush.clone());
         assert!(read(&pool.store, id, 0, 8) == data);
         assert!(read(&pool.store, id, 8, 8) == vec![0; 4096], "it was read as zeros before");
-        // And the log goes on from there.
+        // And the log continues from there.
         write(&pool.store, id, 16, &data).unwrap();
         let pool = pool.reopened();
         assert!(read(&pool.store, id, 16, 8) == data);
@@ -261,7 +261,7 @@ fn who_catches_up_has_the_last_record_although_its_header_was_left_in_the_next_o
     }
 }
 
-/// What no device can read is lost, and keeps no other from being copied.
+/// A block that no device can read is lost, and does not stop the copying of others.
 #[test]
 fn a_bad_block_of_the_other_device_keeps_none_from_catching_up() {
     let (pool, id, data) = with_log();
@@ -275,7 +275,7 @@ fn a_bad_block_of_the_other_device_keeps_none_from_catching_up() {
     assert!(read(&pool.reopened().store, id, 0, 128) == data, "the first can read it again");
 }
 
-/// By the time it would be copied, a segment that was freed may be written by somebody else.
+/// By the time it would be copied, a freed segment may hold something else.
 #[test]
 fn what_was_freed_since_is_not_copied() {
     let pool = make(2);

@@ -1,9 +1,9 @@
-//! Data of which a device has something else than what was written.
+//! Data that one device holds differently from what was written.
 
 use super::*;
 use crate::{Finding, Next, Repair, What};
 
-/// A pool with some blocks that are stored as they are, and where.
+/// A pool with some blocks that are stored uncompressed; also returns the data.
 fn of_blocks(count: usize, blocks: u64) -> (Pool, VolumeId, Vec<u8>) {
     let pool = make(count);
     let id = volume(&pool.store, MIB);
@@ -56,7 +56,7 @@ fn a_block_that_one_device_does_not_read_is_written_there_anew() {
     assert_eq!(pool.mended(first), 1);
 }
 
-/// Groups of some blocks each, packed one behind the other.
+/// Groups of several blocks each, packed one after the other.
 fn of_groups() -> (Pool, VolumeId, Vec<u8>, Vec<(ChunkId, ChunkRow)>) {
     let pool = make(2);
     let id = volume(&pool.store, MIB);
@@ -83,7 +83,7 @@ fn neighbours_in_one_block_may_be_wrong_on_different_devices() {
                 && block(Place { offset_units: end, ..first.place }) == block(next.place)
         })
         .expect("two groups share a block");
-    // The last byte that counts of the first group, and the first one of the other.
+    // The last byte in use of the first group, and the first one of the other.
     let length = {
         let at = pool.at(first.place);
         let held = pool.disks[0].block(at / 4096);
@@ -103,12 +103,12 @@ fn neighbours_in_one_block_may_be_wrong_on_different_devices() {
     }
 }
 
-/// A block of a group is right where a bit further on in the group is wrong.
+/// Each device has a different block of one group wrong.
 #[test]
 fn blocks_of_one_group_may_be_wrong_on_different_devices() {
     let pool = make(2);
     let id = volume(&pool.store, MIB);
-    // Each block is half noise, so that what is turned there is in no other block.
+    // Each block is half noise, so that a flipped byte affects no other block.
     let data: Vec<u8> =
         (0..8).flat_map(|seed| [distinct(4, seed + 1), vec![seed as u8; 2048]].concat()).collect();
     write(&pool.store, id, 0, &data).unwrap();
@@ -174,7 +174,7 @@ fn scrubbing_leaves_a_device_alone_that_is_out() {
     assert_eq!(pool.mended(1), 0);
 }
 
-/// Reclaim moves what it can have from any copy.
+/// Reclaim moves what it can read from any copy.
 #[test]
 fn reclaim_moves_what_one_device_has_wrong() {
     let (pool, id, data) = of_blocks(2, 64);
@@ -196,7 +196,7 @@ fn reclaim_moves_what_one_device_has_wrong() {
     assert_sound(&pool.store);
 }
 
-/// Who only looks reads what is right anywhere, and writes nothing.
+/// An inspection reads the right copy from any device, and writes nothing.
 #[test]
 fn a_pool_that_is_looked_at_is_not_mended() {
     let (pool, ..) = of_blocks(2, 4);

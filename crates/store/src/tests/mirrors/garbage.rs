@@ -1,8 +1,8 @@
-//! A device of which nothing is right any more.
+//! A device whose content is all wrong.
 
 use super::*;
 
-/// Its labels, roots, metadata and data: all other bytes than were written, while it is used.
+/// Every byte of its labels, roots, metadata and data changes while it is in use.
 #[test]
 fn a_device_all_of_whose_bytes_are_wrong_costs_nothing() {
     for wrong in 0..2 {

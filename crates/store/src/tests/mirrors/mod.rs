@@ -1,4 +1,4 @@
-//! Pools of which each device has all.
+//! Pools in which each device holds everything.
 
 pub(super) mod catch_up;
 mod chunks;
@@ -34,7 +34,7 @@ pub(super) fn make(count: usize) -> Pool {
     open(disks)
 }
 
-/// A pool on those of its devices that are there.
+/// Opens a pool on the devices that are present.
 pub(super) fn open(disks: Vec<Arc<MemoryDisk>>) -> Pool {
     open_as(disks, COLD)
 }
@@ -46,46 +46,46 @@ pub(super) fn open_as(disks: Vec<Arc<MemoryDisk>>, options: OpenOptions) -> Pool
 }
 
 impl Pool {
-    /// The disks as a crash would leave them now.
+    /// Returns the disks as a crash would leave them now.
     pub(super) fn crashed(&self) -> Vec<Arc<MemoryDisk>> {
         self.disks.iter().map(|disk| disk.copy()).collect()
     }
 
-    /// Opened anew, so that nothing is in memory.
+    /// Opens the pool again, so that nothing is in memory.
     pub(super) fn reopened(self) -> Pool {
         let disks = self.disks.clone();
         drop(self);
         open(disks)
     }
 
-    /// The chunks that have a place, in the order of their ids.
+    /// Returns the chunks that have a location, in the order of their ids.
     pub(super) fn chunks(&self) -> Vec<(ChunkId, ChunkRow)> {
         let ids = (0..self.store.writer.lock().state.next_chunk).map(ChunkId);
         let rows = ids.filter_map(|id| Some((id, self.store.world.chunk(id).ok()?)));
         rows.filter(|(_, row)| !row.place.is_none()).collect()
     }
 
-    /// Where a place is on each disk, in bytes.
+    /// Returns the byte offset of a location on each disk.
     pub(super) fn at(&self, place: Place) -> u64 {
         self.mirrors.locate(place)
     }
 
-    /// The disk that is read first for a place: they take turns.
+    /// Returns the disk that is read first for a location: they take turns.
     fn first(&self, place: Place) -> usize {
         (self.at(place) / (256 << 10)) as usize % self.disks.len()
     }
 
-    /// How many places of a disk were mended.
+    /// Returns how many locations of a disk were repaired.
     fn mended(&self, disk: usize) -> u64 {
         self.mirrors.devices()[disk].mended
     }
 
-    /// Turns a bit of what one disk has at a byte behind a place.
+    /// Flips a bit of one disk's copy, in a byte counted from a location.
     fn spoil(&self, disk: usize, place: Place, byte: u64) {
         self.disks[disk].flip_one(self.at(place) + byte, 3);
     }
 
-    /// Whether a block of a place is the same on all disks.
+    /// Returns whether a block of a location is the same on all disks.
     fn is_alike(&self, place: Place) -> bool {
         let block = self.at(place) / 4096;
         self.disks.iter().all(|disk| disk.block(block)[..] == self.disks[0].block(block)[..])
@@ -100,7 +100,7 @@ impl Pool {
     }
 }
 
-/// What a host gets, or the error.
+/// Returns what a host gets, or the error.
 fn try_read(
     store: &Store,
     volume: VolumeId,

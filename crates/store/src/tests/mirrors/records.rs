@@ -1,4 +1,4 @@
-//! Records of the log that some device lacks.
+//! Log records that some device lacks.
 
 use format::LogPosition;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::log::log_reader::LogReader;
 use crate::log::replay::next_record;
 
-/// The places of the headers of all records behind the checkpoint.
+/// Returns the locations of the headers of all records after the checkpoint.
 pub(in crate::tests) fn records(store: &Store) -> Vec<LogPosition> {
     let end = store.writer.lock().log.position().lsn;
     let mut at = store.checkpointing.lock().superblock().log;
@@ -20,7 +20,7 @@ pub(in crate::tests) fn records(store: &Store) -> Vec<LogPosition> {
     found
 }
 
-/// A pool of two devices with some records behind its checkpoint.
+/// A pool of two devices with some records after its checkpoint.
 pub(super) fn with_log() -> (Pool, VolumeId, Vec<u8>) {
     let pool = make(2);
     let id = volume(&pool.store, MIB);
@@ -37,7 +37,7 @@ fn a_record_whose_header_is_torn_on_one_device_is_found() {
     let (pool, id, data) = with_log();
     for disk in 0..2 {
         let disks = pool.crashed();
-        // Each header, so that no record has a copy of the one before.
+        // Each header, so that no record has a copy of the previous one.
         for at in records(&pool.store) {
             let block = pool.at(Place::of_block(at.segment, at.block)) / 4096;
             disks[disk].overwrite(block, Frame::zeros());
@@ -48,7 +48,7 @@ fn a_record_whose_header_is_torn_on_one_device_is_found() {
     }
 }
 
-/// Where the first record of a segment stands is looked for on all devices.
+/// The first record of a segment is searched on all devices.
 #[test]
 fn the_first_record_of_a_segment_is_found_where_one_device_has_lost_it() {
     let pool = make(2);
@@ -84,7 +84,7 @@ fn a_record_that_only_one_device_has_is_on_all_after_recovery() {
         let header = Place::of_block(last.segment, last.block);
         let end = pool.store.writer.lock().log.end().block;
         let disks = pool.crashed();
-        // As if the crash had come before it was written there, or in the midst of that.
+        // As if the crash had come before or during the write to that device.
         let from = last.block + u32::from(!payload_too);
         for block in from..end {
             let at = pool.at(Place::of_block(last.segment, block)) / 4096;
@@ -106,7 +106,7 @@ fn a_record_that_only_one_device_has_is_on_all_after_recovery() {
     }
 }
 
-/// What was never answered may go, but then it is gone everywhere.
+/// A record that was never answered may be lost, but then on all devices.
 #[test]
 fn a_record_that_no_device_has_whole_is_not_there() {
     let (pool, id, data) = with_log();
@@ -134,7 +134,7 @@ fn who_only_looks_finds_such_a_record_and_leaves_it_as_it_is() {
     assert!(disks[first].same_as(&before));
 }
 
-/// Scrubbing looks at headers on all devices.
+/// Scrubbing checks headers on all devices.
 #[test]
 fn scrubbing_mends_a_header_that_one_device_has_lost() {
     let (pool, ..) = with_log();

@@ -1,4 +1,4 @@
-//! The disk of the models: one in memory, that gives way to others before and behind each block.
+//! The disk of the models: in memory, yielding to other threads before and after each block.
 
 use std::io;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ impl ModelDisk {
         Arc::new(Self { below })
     }
 
-    /// A copy, and the store that is found on it.
+    /// Returns a copy, and the store opened from it.
     pub(super) fn reopen(&self, durability: Durability) -> (Arc<Self>, Arc<Store>) {
         let disk = Self::new(self.below.copy());
         let store = Store::open(disk.clone(), options(durability)).unwrap();
         (disk, Arc::new(store))
     }
 
-    /// A block as it is.
+    /// Returns a block's content.
     pub(super) fn block(&self, block: u64) -> Frame {
         self.below.block(block)
     }

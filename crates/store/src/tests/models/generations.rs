@@ -1,5 +1,5 @@
-//! The generations of the page cache and of the nodes: what is read on the device while a newer
-//! version is made, written and let go of is not taken for the newest.
+//! The generations of the page cache and of the nodes: a version read from the device while a newer
+//! one is made, written and evicted is not taken for the newest.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -35,15 +35,15 @@ fn nodes_and_pages_are_never_old_versions() {
 const ROWS: [u64; 3] = [1, 2, ROWS_PER_PAGE + 1];
 /// Checkpoints.
 const CHECKPOINTS: u64 = 3;
-/// Blocks for all versions: what was freed is soon used again.
+/// Blocks for all versions: freed ones are soon reused.
 const PLACES: u32 = 8;
 
-/// A table over a disk, and nothing else of a store.
+/// A table over a disk, without the rest of a store.
 struct Model {
     medium: Medium,
     memory: Arc<Memory>,
     table: Table,
-    /// What the rows say at least.
+    /// The least value of the rows.
     counted: AtomicU64,
 }
 
@@ -55,7 +55,7 @@ impl Model {
         let superblock = disk.read_root().unwrap();
         disk.lay_out(superblock.geometry);
         let medium = Medium::new(disk, &superblock, Tuning::SMALL);
-        // Everything that may leave does, whenever something else comes.
+        // Everything evictable is evicted whenever something else comes.
         let memory = Memory::new(0);
         let table = Table::new(TableRoot::default(), &memory);
         Self { medium, memory, table, counted: AtomicU64::new(0) }
@@ -75,7 +75,7 @@ impl Model {
         self.counted.store(number, Relaxed);
     }
 
-    /// As a checkpoint of a store does it. What it has freed can be written again behind it.
+    /// Writes a checkpoint as a store does. What it frees can be written again after it.
     fn checkpoint(&self, free: &mut VecDeque<u32>) {
         self.memory.begin_capture();
         let mut placer = Places { free, released: Vec::new() };
@@ -123,7 +123,7 @@ fn run_table() {
             scope.spawn(|| {
                 for row in ROWS {
                     model.evict();
-                    // What the first look puts in, the second one finds.
+                    // The second look finds what the first one cached.
                     for _ in 0..2 {
                         let least = model.counted.load(Relaxed);
                         let number = model.number(row);
@@ -144,7 +144,7 @@ fn run_table() {
     ROWS.into_iter().for_each(|row| assert_eq!(model.number(row), CHECKPOINTS + 1));
 }
 
-/// Blocks of the volume, far enough from each other to be in nodes of their own.
+/// Blocks of the volume, far enough apart to be in different nodes.
 const BLOCKS: [u64; 2] = [0, 100];
 /// How often each is written.
 const ROUNDS: u64 = 2;
@@ -167,7 +167,7 @@ fn run_store() {
             scope.spawn(|| {
                 for (at, written) in BLOCKS.into_iter().zip(&written) {
                     evict(&store);
-                    // What the first look puts in, the second one finds.
+                    // The second look finds what the first one cached.
                     for _ in 0..2 {
                         let least = written.load(Relaxed);
                         let chunk = chunk_at(&store, id, at);
@@ -196,8 +196,8 @@ fn run_store() {
     assert_sound(&store);
 }
 
-/// What the map says of a block: chunks that come later have higher numbers. As who looks ahead of
-/// a change does it (`preload`), without the lock of the volume.
+/// Returns what the map says of a block: later chunks have higher numbers. Looks up as `preload`
+/// does ahead of a change, without the lock of the volume.
 fn chunk_at(store: &Store, id: VolumeId, block: u64) -> u64 {
     let map = store.world.map_of(id).unwrap();
     match entry_of((&store.world).into(), &map, block) {
@@ -206,7 +206,7 @@ fn chunk_at(store: &Store, id: VolumeId, block: u64) -> u64 {
     }
 }
 
-/// Lets go of all that may leave: the hand goes round twice.
+/// Evicts all that can be evicted: the clock hand goes round twice.
 fn evict(store: &Store) {
     store.world.memory.plans.want();
     store.writer.lock().turn_plans(&store.world);

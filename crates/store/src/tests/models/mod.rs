@@ -1,6 +1,6 @@
-//! Models: the store's own code, with threads that go on in whatever order a scheduler says. Where
-//! another thread may go on is at each lock, each atomic that orders something (`sync`), and each
-//! block that the disk reads or writes.
+//! Models: the store's own code, with threads that a scheduler interleaves in any order. Another
+//! thread may run at each lock, each atomic that orders something (`sync`), and each block that the
+//! disk reads or writes.
 
 mod disk;
 mod generations;
@@ -19,12 +19,12 @@ use disk::ModelDisk;
 /// Sectors in a block.
 const BLOCK: u64 = 8;
 const SEGMENT_BYTES: u64 = 64 << 10;
-/// 64 segments, behind what superblocks and the like take.
+/// 64 segments, after the space of superblocks and the like.
 const POOL_BYTES: u64 = (16 << 20) + 64 * SEGMENT_BYTES;
 /// Sectors of the volume.
 const VOLUME: u64 = 1024;
 
-/// What a block with a number holds: no two hold the same, from the first byte on.
+/// Returns the content of the block with a number: all differ from the first byte on.
 fn stamp(number: u64) -> Vec<u8> {
     let mut bytes = distinct(BLOCK, number + 1);
     bytes[..8].copy_from_slice(&number.to_le_bytes());
@@ -35,14 +35,14 @@ fn options(durability: Durability) -> OpenOptions {
     OpenOptions { durability, memory_bytes: 0, tuning: Tuning::SMALL, ..OpenOptions::default() }
 }
 
-/// A pool as a model finds it, made once.
+/// The initial pool of a model, made once.
 struct Pool {
     disk: Arc<MemoryDisk>,
     volume: VolumeId,
 }
 
 impl Pool {
-    /// One with a volume; `fill` writes what is there.
+    /// Makes a pool with a volume; `fill` writes its content.
     fn new(fill: impl FnOnce(&Store, VolumeId)) -> Self {
         let disk = MemoryDisk::new(POOL_BYTES);
         Store::create_with_segments(&*disk, &[7; 64], SEGMENT_BYTES).unwrap();
@@ -53,7 +53,7 @@ impl Pool {
         Self { disk, volume: id }
     }
 
-    /// A copy of it, for one execution.
+    /// Opens a copy of it, for one execution.
     fn open(&self, durability: Durability) -> (Arc<ModelDisk>, Store, VolumeId) {
         let disk = ModelDisk::new(self.disk.copy());
         let store = Store::open(disk.clone(), options(durability)).unwrap();

@@ -1,5 +1,5 @@
-//! Readers against reclaim: segments are emptied, freed and written again while somebody reads.
-//! Whoever has found a place reads there what was there then.
+//! Readers against reclaim: segments are emptied, freed and rewritten during reads. A reader that
+//! has looked up a location reads there what was there at that time.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,17 +12,17 @@ use super::{BLOCK, Pool, stamp};
 use crate::tests::{assert_sound, read, write};
 use crate::{Durability, Store};
 
-/// Segments that are mostly dead, with what was written to each at once, in blocks.
+/// Segments that are mostly dead; each was written by one write, in blocks.
 const GROUPS: u64 = 4;
 const GROUP: u64 = 8;
-/// Blocks at the beginning of each group that are not written over: they stay, and move.
+/// Blocks at the start of each group that are not overwritten: they stay live, and move.
 const KEPT: u64 = 2;
-/// Where the log is written for that goes over what was freed, and how many groups of it each time:
-/// each takes most of a segment.
+/// Where the writes go that overwrite the freed segments, and how many groups each time: each takes
+/// most of a segment.
 const OTHERS: u64 = GROUPS * GROUP;
 const PARTS: u64 = 3;
 
-/// In how many orders the place of a block that had moved was written again.
+/// In how many orders the old location of a moved block was rewritten.
 static WRITTEN_AGAIN: AtomicU64 = AtomicU64::new(0);
 
 #[test]
@@ -65,7 +65,7 @@ fn run() {
         scope.spawn(|| {
             for round in 0..GROUPS {
                 store.reclaim_segment().unwrap();
-                // Frees what was emptied, however little that is.
+                // Frees the emptied segments, however few they are.
                 store.checkpoint().unwrap();
                 for part in 0..PARTS {
                     let first = 2000 + (round * PARTS + part) * GROUP;
@@ -80,7 +80,7 @@ fn run() {
     assert_sound(&store);
 }
 
-/// Reads what is not written over, from the device, from either end.
+/// Reads the blocks that are not overwritten, from the device, from either end.
 fn read_kept(store: &Store, id: VolumeId, reader: u64) {
     for at in 0..GROUPS {
         let group = if reader == 0 { at } else { GROUPS - 1 - at };

@@ -1,6 +1,6 @@
-//! The writer's role: front ends, a caller that waits on the spot, and what goes on in the
-//! background, all of whom take commits, write them, and hand the role on. Each request is answered
-//! once; what was answered is read, and stays; nobody waits for ever.
+//! The writer's role: front ends, a blocking caller, and background work all take commits, write
+//! them, and pass the role on. Each request is answered once; an answered write is visible, and
+//! stays; nobody waits forever.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -17,9 +17,9 @@ use crate::{Commit, Durability, Next, Outcome, Sink, SinkId, Started, Store, Tok
 
 /// Front ends; each has a block of its own, and so has the caller.
 const FRONT_ENDS: u64 = 2;
-/// The block that all count up.
+/// The block that all increment.
 const SHARED: u64 = FRONT_ENDS + 1;
-/// How often each writes its own block, and counts the shared one up.
+/// How often each writes its own block, and increments the shared one.
 const ROUNDS: u64 = 2;
 
 #[test]
@@ -37,7 +37,7 @@ fn pool() -> &'static Pool {
     POOL.get_or_init(|| Pool::new(|store, id| write(store, id, SHARED * BLOCK, &stamp(0)).unwrap()))
 }
 
-/// Where a thread waits for others: with a bell, which also rings when all have ended.
+/// Where a thread waits for others, with a bell that also rings when all have ended.
 #[derive(Default)]
 struct Mailbox {
     posted: Mutex<Posted>,
@@ -56,7 +56,7 @@ impl Mailbox {
         self.bell.notify_all();
     }
 
-    /// Waits until somebody rings, or something has come.
+    /// Waits until the bell rings, or something has arrived.
     fn wait(&self) -> VecDeque<(u64, Outcome)> {
         let mut posted = self.posted.lock();
         while !posted.rung && posted.outcomes.is_empty() {
@@ -83,14 +83,14 @@ struct Model {
     store: Arc<Store>,
     disk: Arc<ModelDisk>,
     volume: VolumeId,
-    /// Of the front ends, then of the background.
+    /// Those of the front ends, then that of the background thread.
     mailboxes: Vec<Arc<Mailbox>>,
-    /// How many front ends and callers have something to do yet.
+    /// How many front ends and callers still have work.
     busy: Mutex<u64>,
 }
 
 impl Model {
-    /// One less has something to do.
+    /// Counts one down that has no more work.
     fn end_one(&self) {
         let mut busy = self.busy.lock();
         *busy -= 1;
@@ -124,7 +124,7 @@ impl Model {
         VolumeRequest::CompareAndWrite { volume, range, expected, data, fua, sender }
     }
 
-    /// The number that a block holds, all of it.
+    /// Returns the number that a block holds, after checking all of the block.
     fn number_in(&self, block: u64) -> u64 {
         let held = read(&self.store, self.volume, block * BLOCK, BLOCK);
         let number = u64::from_le_bytes(held[..8].try_into().unwrap());
@@ -165,7 +165,7 @@ fn verify(model: &Model) {
     assert_sound(&model.store);
 }
 
-/// A caller that waits on the spot.
+/// A blocking caller.
 fn call(model: &Model) {
     for round in 1..=ROUNDS {
         model.store.execute(model.write_of(FRONT_ENDS, round)).unwrap();
@@ -181,7 +181,7 @@ fn call(model: &Model) {
     model.end_one();
 }
 
-/// What goes on in the background: a checkpoint in any case, and what is due.
+/// Background work: one checkpoint in any case, and what is due.
 fn maintain(model: &Model) {
     model.store.checkpoint().unwrap();
     while !model.is_over() {
@@ -190,7 +190,7 @@ fn maintain(model: &Model) {
     }
 }
 
-/// What a request of a front end is for.
+/// The purpose of a front end's request.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     Own(u64),
@@ -204,7 +204,7 @@ struct FrontEnd<'a> {
     sink: SinkId,
     next_id: u64,
     asked: HashMap<u64, Asked>,
-    /// How often its block was written, and the shared one counted up.
+    /// How often its block was written, and the shared one incremented.
     written: u64,
     counted: u64,
     writing: VecDeque<Commit>,

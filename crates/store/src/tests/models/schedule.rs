@@ -1,4 +1,4 @@
-//! Who runs next: orders at random, each of which a number stands for.
+//! Which thread runs next: random orders, each identified by a number.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use std::time::Duration;
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
-/// How long each model goes on, in seconds, instead of its usual number of orders.
+/// How long each model runs, in seconds, instead of its usual number of orders.
 const SECONDS: &str = "HOLDFAST_MODELS_SECONDS";
-/// The one order that is taken, or the first one where the time says how many.
+/// The one order to run, or the first one if a time is set.
 const ORDER: &str = "HOLDFAST_MODELS_ORDER";
 
-/// The rarest change of who is first: one in so many steps, as a power of two.
+/// The rarest change of the first thread: one in this many steps, as a power of two.
 const RAREST_CHANGE: u64 = 16;
-/// How much more often a thread becomes the last where it gives way.
+/// How much more often a thread becomes the last where it yields.
 const MORE_WHERE_YIELDING: u64 = 16;
-/// A model that takes so many steps goes on for ever.
+/// A model that takes this many steps runs forever.
 const STEPS_MAX: usize = 1_000_000;
-/// For each thread of a model; what is not used takes no memory.
+/// For each thread of a model; the unused part takes no memory.
 const STACK_BYTES: usize = 1 << 20;
 
-/// Runs a model in so many orders, or in those that the environment asks for, each time from its
-/// beginning. An order in which it fails, or somebody waits for ever, is named.
+/// Runs a model in this many orders, or in those that the environment asks for, each time from its
+/// start. Names an order in which it fails or deadlocks.
 pub(super) fn explore(name: &str, orders: u64, model: fn()) {
     let number = |variable| {
         let text = std::env::var(variable).ok();
@@ -55,12 +55,12 @@ fn config(max_time: Option<Duration>) -> Config {
     config.stack_size = STACK_BYTES;
     config.failure_persistence = FailurePersistence::None;
     config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
-    // That it takes all atomics for the strictest is known: docs/testing.md says so.
+    // It treats all atomics as sequentially consistent, as docs/testing.md says.
     config.silence_warnings = true;
     config
 }
 
-/// What was done so far.
+/// The steps taken so far.
 #[derive(Default)]
 struct Taken {
     orders: AtomicU64,
@@ -101,20 +101,19 @@ impl Scheduler for Orders {
     }
 }
 
-/// One order. Each thread has a rank, drawn when it is first seen, and of those that can go on the
-/// one with the highest does. At any step it may become the last of all instead: some threads do at
-/// every other step, and some once in thousands, so that one stops anywhere and others go a long
-/// way meanwhile.
+/// One order. Each thread gets a random rank when it is first seen, and the runnable one with the
+/// highest rank runs. At any step it may become the last of all instead: some threads do at every
+/// other step, and some once in thousands, so that one stops anywhere while others go far.
 struct Order {
     random: u64,
     threads: Vec<Ranked>,
-    /// The least rank that was given so far.
+    /// The lowest rank given so far.
     last: u64,
 }
 
 struct Ranked {
     rank: u64,
-    /// One in so many steps makes it the last.
+    /// It becomes the last at one in this many steps.
     change: u64,
 }
 

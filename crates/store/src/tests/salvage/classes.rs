@@ -8,7 +8,7 @@ use format::{ChunkId, LeafRow, MapEntry, Place, RecordHeader, Superblock};
 use super::*;
 use crate::LogCut;
 
-/// As it was when it was stopped, without the state of the log.
+/// Returns the superblock as the pool was stopped, without the state of the log.
 pub(super) fn superblock(disk: &MemoryDisk) -> Superblock {
     let copies = SUPERBLOCK_OFFSETS_BYTES.map(|at| {
         let mut frames = [FrameMut::stale()];
@@ -26,7 +26,7 @@ fn load(disk: &Arc<MemoryDisk>) -> Store {
     Store::load(disk.clone(), OpenOptions::default()).unwrap()
 }
 
-/// The records behind the checkpoint: where each begins, and its header.
+/// Returns the records after the checkpoint: the location and the header of each.
 pub(super) fn records(disk: &Arc<MemoryDisk>) -> Vec<(u64, RecordHeader)> {
     let superblock = superblock(disk);
     let store = load(disk);
@@ -82,10 +82,10 @@ fn a_lost_page_of_the_volume_table_costs_the_volumes_names_and_not_their_maps() 
     let salvage = Salvage::open(disk, WHOLE).unwrap();
     assert_eq!(salvage.lost_ids(), std::slice::from_ref(&(1..superblock.next_volume.0)));
     assert_eq!(salvage.losses().len(), 1);
-    // What the log has made since is whole, and what it set in the others is delivered.
+    // What the log has written since is whole, and so is what it set in the others.
     let newest = *pool.content.keys().last().unwrap();
     assert!(!salvage.is_lost(newest) && lost.keys().all(|(id, _)| *id != newest));
-    // The maps of the others are found by what nobody names: each is what one of them was.
+    // The maps of the others are found as unreferenced nodes: each was one of theirs.
     let orphans = salvage.orphans();
     assert!(orphans.len() >= 4, "{orphans:?}");
     for orphan in orphans {
@@ -124,7 +124,7 @@ fn a_lost_key_value_space_costs_no_data() {
         assert!(lost.is_empty() && cut.is_none());
         let salvage = Salvage::open(disk, WHOLE).unwrap();
         assert_eq!(salvage.losses().len(), 1);
-        // The log brings what it has.
+        // The log has its keys.
         assert!(salvage.config().any(|(key, _)| key == b"last"));
         assert!(salvage.config().all(|(key, _)| key != b"key"));
     }
@@ -210,13 +210,13 @@ fn a_damaged_chunk_costs_the_blocks_that_are_it() {
     }
 }
 
-/// The older place of a chunk that was moved is as good as the new one, before a checkpoint.
+/// Before a checkpoint the old location of a moved chunk is as good as the new one.
 #[test]
 fn a_chunk_that_was_moved_is_read_at_its_older_place() {
     let (disk, store) = pool(256 << 20);
     let id = volume(&store, 16 * MIB);
     (0..16).for_each(|mib| write(&store, id, mib * MIB, &distinct(MIB, mib)).unwrap());
-    // What is left of each MiB is moved together.
+    // The live rest of each MiB is moved together.
     (0..16).for_each(|mib| write(&store, id, mib * MIB + 8, &vec![0; (1 << 20) - 4096]).unwrap());
     store.checkpoint().unwrap();
     let before = store.world.chunk(chunk_at(&store, id, 0)).unwrap().place;
@@ -246,7 +246,7 @@ fn a_damaged_record_in_the_middle_is_cut_only_where_somebody_says_so() {
     let pool = rich();
     let records = records(&pool.disk);
     assert!(records.len() > 10);
-    // It takes the next one with it, which has a copy: so the last two have no witness.
+    // It affects the next one too, which has a copy: so the last two have no witness.
     for (at, header) in &records[..records.len() - 2] {
         let disk = pool.disk.copy();
         disk.flip(*at, 8 * 8);
@@ -258,7 +258,7 @@ fn a_damaged_record_in_the_middle_is_cut_only_where_somebody_says_so() {
         assert_eq!((lsn, last_lsn), (header.lsn, Some(pool.last_lsn())));
         assert_eq!(cut.followed, followed);
         assert!(cut.to_string().contains(&format!("record {lsn} of the log can't be read")));
-        // Nothing is lost of what was there before it.
+        // Nothing from before it is lost.
         assert_eq!(salvage(&pool, &disk), (Lost::new(), Some(cut)));
     }
 }
@@ -280,8 +280,8 @@ fn a_damaged_payload_costs_its_blocks_and_cuts_nothing() {
     assert!(costs > 0);
 }
 
-/// Blocks that the device fails to read are like damaged ones, and so is what a file that was cut
-/// short does not have.
+/// Blocks that the device fails to read count as damaged, and so do those beyond the end of a
+/// truncated file.
 #[test]
 fn a_device_that_fails_costs_what_is_on_it() {
     let pool = rich();
@@ -314,7 +314,7 @@ fn where_the_log_can_not_be_read_on_it_is_cut_only_where_somebody_says_so() {
     assert_eq!(lost, Lost::new());
 }
 
-/// A log that goes on over several segments, damaged at the first record of one.
+/// The log spans several segments, and is damaged at the first record of one.
 #[test]
 fn a_record_at_the_beginning_of_a_segment_is_missed() {
     let (disk, store) = pool(256 << 20);

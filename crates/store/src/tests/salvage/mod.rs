@@ -1,5 +1,5 @@
-//! Salvage: what it gets out of a pool of which a block is damaged, beside a model of all that the
-//! pool ever held.
+//! Salvage: what it recovers from a pool with a damaged block, compared with a model of all that
+//! the pool ever held.
 
 mod classes;
 mod random;
@@ -20,10 +20,10 @@ const CUT: SalvageOptions = SalvageOptions {
 };
 const WHOLE: SalvageOptions = SalvageOptions { cut_log: false, ..CUT };
 
-/// The blocks of volumes that are lost, and why.
+/// The lost blocks of volumes, and why.
 type Lost = BTreeMap<(VolumeId, u64), LossReason>;
 
-/// Reads all of a volume out, and compares what is told with what it held.
+/// Reads a whole volume, and compares what salvage returns with its content.
 fn compare(salvage: &Salvage, id: VolumeId, expected: &[u8], lost: &mut Lost) {
     let blocks = expected.len() as u64 / 4096;
     let mut told = BTreeSet::new();
@@ -54,7 +54,7 @@ fn compare(salvage: &Salvage, id: VolumeId, expected: &[u8], lost: &mut Lost) {
     }
 }
 
-/// Compares all volumes; those that are missing must be told as lost.
+/// Compares all volumes; missing ones must be reported as lost.
 fn compare_all(salvage: &Salvage, content: &Content) -> Lost {
     let mut lost = Lost::new();
     let found: BTreeSet<VolumeId> = salvage.volumes().iter().map(|volume| volume.id).collect();
@@ -72,7 +72,7 @@ fn compare_all(salvage: &Salvage, content: &Content) -> Lost {
     lost
 }
 
-/// What became of salvaging: the blocks that are lost, and where the log was cut.
+/// Salvages the pool; returns the lost blocks, and where the log was cut.
 fn salvage(pool: &Rich, disk: &Arc<MemoryDisk>) -> (Lost, Option<crate::LogCut>) {
     let (salvage, cut) = match Salvage::open(disk.clone(), WHOLE) {
         Ok(salvage) => (salvage, None),
@@ -101,7 +101,7 @@ fn all_of_a_sound_pool_is_salvaged_by_either_superblock() {
     }
 }
 
-/// Not a byte is written, and no flush asked for.
+/// It writes no byte, and requests no flush.
 #[test]
 fn salvage_writes_nothing() {
     let pool = rich();
@@ -119,7 +119,7 @@ fn what_is_no_pool_is_refused() {
     assert!(matches!(refused, SalvageError::Store(crate::StoreError::NotAPool(_))), "{refused}");
 }
 
-/// A volume of 64 TiB costs what is in it.
+/// A volume of 64 TiB costs only its content.
 #[test]
 fn a_thin_volume_is_told_by_what_is_in_it() {
     let (disk, store) = pool(1 << 30);

@@ -1,5 +1,5 @@
-//! 10,000 random blocks, damaged one at a time: the pool opens, nothing wrong is ever read, and
-//! what is lost is what the block alone held.
+//! 10,000 random blocks, damaged one at a time: the pool opens, no read returns wrong data, and
+//! only what that block alone held is lost.
 
 use std::collections::HashMap;
 
@@ -17,10 +17,10 @@ const COLD: OpenOptions = OpenOptions {
     takes_over: None,
 };
 
-/// Blocks of the device that a block of a volume is read from, by device block.
+/// Blocks of the device, and the blocks of volumes that are read from each.
 type Dependents = HashMap<u64, BTreeSet<(VolumeId, u64)>>;
 
-/// Reads each block of the sound pool with nothing in memory, and notes what the device is asked.
+/// Reads each block of the sound pool with nothing in memory, and records the device's reads.
 fn dependents(pool: &Rich) -> Dependents {
     let mut dependents = Dependents::new();
     let disk = Recorder::over(pool.disk.clone());
@@ -39,7 +39,7 @@ fn dependents(pool: &Rich) -> Dependents {
     dependents
 }
 
-/// A disk that notes which blocks are read.
+/// A disk that records which blocks are read.
 struct Recorder {
     disk: Arc<MemoryDisk>,
     asked: Mutex<BTreeSet<u64>>,
@@ -75,11 +75,11 @@ impl sys::Disk for Recorder {
     }
 }
 
-/// What one damage has led to.
+/// The effects of the damages so far.
 #[derive(Debug, Default)]
 struct Seen {
     rounds: u64,
-    /// Blocks of volumes were lost.
+    /// Damages that lost blocks of volumes.
     lossy: u64,
 }
 
@@ -88,7 +88,7 @@ fn read_all(pool: &Rich, disk: &Arc<MemoryDisk>, damage: &str) -> Lost {
     let store = Store::open(disk.clone(), COLD);
     let store = store.unwrap_or_else(|error| panic!("{damage}: {error}"));
     let mut lost = Lost::new();
-    // Whether they could be read: if not, one by one.
+    // Whether the range could be read: if not, block by block.
     let mut read = |id: VolumeId, content: &[u8], first: u64, count: u64| {
         let range = SectorRange::new(first * 8, count * 8);
         match store.execute(VolumeRequest::Read { volume: id, range }) {
@@ -124,8 +124,8 @@ fn read_all(pool: &Rich, disk: &Arc<MemoryDisk>, damage: &str) -> Lost {
     lost
 }
 
-/// One round: a block of those that were ever written is damaged in one of several ways, and no
-/// other one. It costs what it alone held: blocks of volumes if it has any, or nothing.
+/// One round: damages one block of those ever written, in one of several ways. It loses what that
+/// block alone held: blocks of volumes if it has any, or nothing.
 fn round(pool: &Rich, dependents: &Dependents, seed: u64, seen: &mut Seen) {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5a5a;
     let mut random = |below: u64| {
@@ -149,7 +149,7 @@ fn round(pool: &Rich, dependents: &Dependents, seed: u64, seen: &mut Seen) {
     let none = BTreeSet::new();
     let hanging = dependents.get(&at).unwrap_or(&none);
     let mut losses = vec![read_all(pool, &disk.copy(), &damage)];
-    // That takes longer, and goes by the same code as far as copies are concerned.
+    // This takes longer, and runs the same code as far as copies are concerned.
     if seed.is_multiple_of(10) {
         let (lost, cut) = salvage(pool, &disk);
         assert_eq!(cut, None, "{damage}");
@@ -179,7 +179,7 @@ fn ten_thousand_random_blocks_are_damaged_and_nothing_else_is_lost() {
         (half(0), other.join().unwrap())
     });
     assert_eq!(seen.rounds + other.rounds, ROUNDS);
-    // Both were met: what costs something, and what costs nothing.
+    // Both occurred: damage that loses something, and damage that loses nothing.
     let lossy = seen.lossy + other.lossy;
     assert!(lossy > 0 && lossy < ROUNDS, "{seen:?}, {other:?}");
 }

@@ -1,35 +1,35 @@
-//! A pool of all kinds of things, and what it held at each moment.
+//! A pool with content of all kinds, and its content at each moment.
 
 use super::super::mirrors::{self, Pool};
 use super::super::reduction::{optimize, prose};
 use super::*;
 
-/// What volumes hold, as far as anything was ever written to them.
+/// The content of volumes, up to the end of their written part.
 pub(super) type Content = BTreeMap<VolumeId, Arc<Vec<u8>>>;
 
 pub(super) struct Rich<D = Arc<MemoryDisk>> {
-    /// What it is on.
+    /// The disk it is on.
     pub(super) disk: D,
     pub(super) content: Content,
     /// In blocks.
     pub(super) sizes: BTreeMap<VolumeId, u64>,
-    /// What volumes held when the record with this LSN was the next one; from the checkpoint on.
+    /// The volumes' content when the record with this LSN was the next one, since the checkpoint.
     history: Vec<(u64, Content)>,
 }
 
 impl<D> Rich<D> {
-    /// What volumes held before a record was written.
+    /// Returns the volumes' content before a record was written.
     pub(super) fn before(&self, lsn: u64) -> &Content {
         let found = self.history.iter().rev().find(|(next, _)| *next <= lsn);
         &found.expect("a record behind the checkpoint").1
     }
 
-    /// The LSN of the last record.
+    /// Returns the LSN of the last record.
     pub(super) fn last_lsn(&self) -> u64 {
         self.history.last().map_or(0, |(next, _)| next - 1)
     }
 
-    /// What the checkpoint has.
+    /// Returns the content at the checkpoint.
     pub(super) fn at_checkpoint(&self) -> &Content {
         &self.history[0].1
     }
@@ -134,14 +134,15 @@ impl Maker {
     }
 }
 
-/// Volumes of data, compressed groups, aliases, zeros, patterns and holes; snapshots, clones; and
-/// a log of all kinds of entries behind the checkpoint, whose last record changes no volume.
+/// Makes volumes with data, compressed groups, aliases, zeros, patterns and holes; snapshots,
+/// clones; and a log with entries of all kinds after the checkpoint, whose last record changes no
+/// volume.
 pub(super) fn rich() -> Rich {
     let (disk, store) = pool(256 << 20);
     fill(disk, store)
 }
 
-/// The same on so many disks.
+/// Makes the same on `count` disks.
 pub(super) fn rich_on(count: usize) -> Rich<Vec<Arc<MemoryDisk>>> {
     let Pool { disks, mirrors, store } = mirrors::make(count);
     drop(mirrors);
@@ -161,7 +162,7 @@ fn fill<D>(disk: D, store: Store) -> Rich<D> {
     maker.write(one, 170, &[5; 40_960]);
     maker.write(one, 190, &[0; 40_960]);
     maker.write(ends, 0, &distinct(8 * 20, 3));
-    // The same again, and nobody sees it before the pass that makes aliases.
+    // The same again, unnoticed until the pass that makes aliases.
     maker.store.world.index.clear();
     maker.write(twin, 20, &distinct(8 * 40, 1));
     optimize(&maker.store, 1 << 20);
@@ -176,7 +177,7 @@ fn fill<D>(disk: D, store: Store) -> Rich<D> {
     maker.store.checkpoint().unwrap();
     maker.history.clear();
     maker.note();
-    // What follows stands in the log alone.
+    // The following is in the log only.
     maker.write(one, 20, &distinct(8 * 25, 6));
     maker.write(thin, 350, &prose(8 * 30, 7));
     maker.copy((thin, 3), (one, 203), 60);
@@ -195,7 +196,7 @@ fn fill<D>(disk: D, store: Store) -> Rich<D> {
     maker.copy((one, 0), (one, 5), 150);
     maker.write(newest, 0, &distinct(8 * 3, 13));
     maker.config(b"last", vec![1; 100]);
-    // What follows the last record when nothing else does.
+    // The records written after the last one when no other follows.
     (0..2).for_each(|_| maker.store.note_rest());
     maker.note();
     let Maker { store, content, sizes, history } = maker;

@@ -13,7 +13,7 @@ fn open(disks: &Disks, options: SalvageOptions) -> Result<Salvage, SalvageError>
     Salvage::open(Arc::new(set), options)
 }
 
-/// Those of these that are left.
+/// Returns the remaining ones of these disks.
 fn without(disks: &Disks, lost: &[usize]) -> Vec<Arc<MemoryDisk>> {
     let left = disks.iter().enumerate().filter(|(at, _)| !lost.contains(at));
     left.map(|(_, disk)| disk.clone()).collect()
@@ -34,8 +34,8 @@ fn all_of_a_pool_is_salvaged_from_as_few_devices_as_have_it() {
     }
 }
 
-/// Blocks that the other devices still have are read; the rest is reported as lost, and never as
-/// something else.
+/// Blocks that the other devices still have are read; the rest is reported as lost, and never
+/// returned as something else.
 #[test]
 fn with_three_devices_lost_salvage_tells_what_is_left_and_what_is_not() {
     let pool = rich_on(6);
@@ -57,7 +57,7 @@ fn with_three_devices_lost_salvage_tells_what_is_left_and_what_is_not() {
     assert!(had > blocks, "{had} blocks of six times {blocks} were had");
 }
 
-/// A block that a device has wrong is made of the others, and stays wrong.
+/// A block that a device has wrong is reconstructed from the others, and stays wrong.
 #[test]
 fn salvage_goes_around_what_a_device_has_wrong_and_mends_nothing() {
     let pool = rich_on(5);

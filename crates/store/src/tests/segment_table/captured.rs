@@ -35,7 +35,7 @@ impl Bench {
         (self.rng >> 33) % below
     }
 
-    /// All segments below a directory become free, but those with metadata.
+    /// Frees all segments below a directory, except those with metadata.
     fn free_many(&mut self) {
         let first = 8192 * self.random(3) as u32;
         let segments = &mut self.store.writer.lock().state.segments;
@@ -48,7 +48,7 @@ impl Bench {
         }
     }
 
-    /// Changes some rows: near each other, or anywhere.
+    /// Changes some rows: close together, or anywhere.
     fn change(&mut self) {
         if self.random(8) == 0 {
             self.free_many();
@@ -81,7 +81,7 @@ impl Bench {
         self.store.writer.lock().state.segments.rows().map(|(_, row)| row).collect()
     }
 
-    /// Captures the table, and writes it if it is to be; otherwise gives it back.
+    /// Captures the table, and writes it or gives it back.
     fn capture(&mut self, is_written: bool) {
         let before = self.rows();
         let store = &self.store;
@@ -92,7 +92,7 @@ impl Bench {
         let most = writer.segment_table_blocks(world, 0, 0);
         let mut captured = Captured::default();
         let segments = &mut writer.state.segments;
-        // What is open is full.
+        // The open segments are full.
         let mut placer = captured.placer(world, segments, self.lsn, &checkpointer);
         placer.segment = 0;
         let root = capture(world, &mut placer, &mut captured).unwrap();
@@ -117,18 +117,18 @@ impl Bench {
         assert_eq!(written, 2 * 4096 * placed.len() as u64);
         world.memory.end_capture();
         self.superblock.segment_table = root;
-        // Nobody reads what was there before.
+        // Nobody reads the old pages.
         let segments = &mut writer.state.segments;
         segments.dead(&BTreeSet::from([0])).into_iter().for_each(|dead| {
             if segments.row(dead).state == SegmentState::Metadata {
                 segments.free_dead_one(dead);
             }
         });
-        // Those that were freed behind the capture.
+        // Those freed after the capture.
         drop(segments.rows());
     }
 
-    /// What a reader finds; and each place that pages have is counted.
+    /// Returns the rows that a reader finds, after checking that each location of pages is counted.
     fn stored(&self) -> Vec<SegmentRow> {
         let (disk, tuning) = (self.store.world.medium.disk.clone(), Tuning::SMALL);
         let medium = Medium::new(disk, &self.superblock, tuning);
@@ -147,7 +147,7 @@ impl Bench {
     }
 }
 
-/// What rows say and what pages say is the same, whatever happened to either.
+/// Rows and pages say the same, whatever happened to either.
 #[test]
 fn what_is_captured_of_the_table_is_what_is_read() {
     for seed in 1..=6 {
@@ -164,7 +164,7 @@ fn what_is_captured_of_the_table_is_what_is_read() {
                 bench.capture(true);
                 let stored = bench.stored();
                 for (segment, (row, stored)) in bench.rows().iter().zip(stored).enumerate() {
-                    // What was dead was freed.
+                    // Dead segments were freed.
                     let is_freed = stored.state == SegmentState::Metadata && stored.live_units == 0;
                     let is_same = *row == stored || is_freed && *row == SegmentRow::default();
                     assert!(
