@@ -1,4 +1,4 @@
-//! A checkpoint that is captured in slices, and what goes on between them.
+//! A checkpoint that is captured in slices, and what happens between them.
 
 use block::Frame;
 
@@ -6,14 +6,14 @@ use super::memory::evict_all;
 use super::*;
 use crate::{Durability, Tuning};
 
-/// What others do when a capture gives way; the turns are counted from 0.
+/// What others do when a capture yields; the turns are counted from 0.
 type Hook = Box<dyn FnMut(u64) + Send>;
 
-/// A disk whose callers give way to something.
+/// A disk whose callers yield to a hook.
 struct GivingDisk {
     below: Arc<MemoryDisk>,
     hook: Mutex<Option<Hook>>,
-    /// What happens before the next write, once.
+    /// Runs before the next write, once.
     before_write: Mutex<Option<Hook>>,
     turns: std::sync::atomic::AtomicU64,
 }
@@ -54,7 +54,7 @@ impl sys::Disk for GivingDisk {
     }
 }
 
-/// Leaves of the volume's map: each is of 1 MiB.
+/// Leaves of the volume's map, of 1 MiB each.
 const LEAVES: u64 = 300;
 /// Nodes and pages in a slice.
 const SLICE_LEN: usize = 8;
@@ -87,7 +87,7 @@ impl Bench {
         self.disk.turns.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Lets this happen whenever a capture gives way.
+    /// Runs this whenever a capture yields.
     fn beside(&self, mut act: impl FnMut(&Store, VolumeId, u64) + Send + 'static) {
         let (store, volume) = (Arc::downgrade(&self.store), self.volume);
         *self.disk.hook.lock() = Some(Box::new(move |turn| {
@@ -97,7 +97,7 @@ impl Bench {
         }));
     }
 
-    /// What all leaves hold, in this pool and in one that is opened after a crash.
+    /// Asserts the content of all leaves, in this pool and in one that is opened after a crash.
     fn holds(&self, of: impl Fn(u64) -> Vec<u8>) {
         let reopened = Store::open(self.disk.below.copy(), OpenOptions::default()).unwrap();
         evict_all(&self.store);
@@ -110,8 +110,8 @@ impl Bench {
     }
 }
 
-/// Whoever writes while a checkpoint is captured waits for one slice at most, and what it changes,
-/// captured already or not, is in the checkpoint or behind it.
+/// A writer during the capture of a checkpoint waits for one slice at most, and what it changes,
+/// captured already or not, is in the checkpoint or after it.
 #[test]
 fn writing_goes_on_between_the_slices_of_a_capture() {
     for durability in [Durability::Commit, Durability::Flush] {
@@ -136,7 +136,7 @@ fn writing_goes_on_between_the_slices_of_a_capture() {
     }
 }
 
-/// What was captured stays in memory until it is written: its places hold nothing.
+/// What was captured stays in memory until it is written: nothing is at its locations yet.
 #[test]
 fn what_was_captured_in_slices_is_there_before_it_is_written() {
     let bench = Bench::new(Durability::Commit);
@@ -153,8 +153,8 @@ fn what_was_captured_in_slices_is_there_before_it_is_written() {
     bench.holds(|leaf| distinct(8, leaf));
 }
 
-/// Space runs out in the midst of it: what was captured is given back, and all is captured at once,
-/// to where the last checkpoint has left something.
+/// Space runs out half-way: the captured slices are given back, and everything is captured at once,
+/// to where the last checkpoint has left room.
 #[test]
 fn slices_are_given_back_if_the_capture_finds_no_room() {
     let bench = Bench::new(Durability::Commit);

@@ -1,4 +1,4 @@
-//! Snapshots, clones and overwriting: what they hold, of which moment, and what they cost.
+//! Snapshots, clones and overwriting a volume: their content, the moment it is of, and their cost.
 
 use super::*;
 use crate::Durability;
@@ -13,13 +13,13 @@ pub(super) fn clone_of(store: &Store, source: VolumeId, snapshot: bool) -> Volum
     id
 }
 
-/// Nodes that were ever made, and bytes of log: what things cost.
+/// Returns the costs so far: nodes ever made, and bytes of log.
 fn spent(store: &Store) -> (u64, u64) {
     let writer = store.writer.lock();
     (writer.state.next_node, writer.log.bytes())
 }
 
-/// What an action costs, in nodes and bytes of log.
+/// Returns the cost of an action, in nodes and bytes of log.
 fn cost(store: &Store, action: impl FnOnce()) -> (u64, u64) {
     let before = spent(store);
     action();
@@ -57,7 +57,7 @@ fn a_snapshot_keeps_what_was_and_a_clone_goes_its_own_way() {
     drop(store);
     let store = Store::open(disk, OpenOptions::default()).unwrap();
     check(&store);
-    // The last one that names a block frees it.
+    // Deleting the last volume that references a block frees it.
     change(&store, vec![VolumeChange::Destroy { id }, VolumeChange::Destroy { id: clone }]);
     while store.housekeep() {}
     assert_eq!(store.pool_status().data_bytes, 1 << 20);
@@ -82,7 +82,8 @@ fn nothing_changes_a_snapshot() {
         VolumeRequest::Zero { volume: snapshot, range, fua: false },
         VolumeRequest::Unmap { volume: snapshot, ranges: vec![range] },
         VolumeRequest::Copy { segments: vec![segment(id, 0, snapshot, 16, 8)] },
-        // In a long copy of another phase, the blocks come before the refusal, and must go again.
+        // In a long copy of another phase the blocks are staged before the refusal, and must be
+        // released.
         VolumeRequest::Copy { segments: vec![segment(id, 1, snapshot, 0, 6 * MIB)] },
     ];
     for request in requests {
@@ -155,13 +156,13 @@ fn a_change_does_not_name_a_volume_that_it_changes_as_well() {
         let change = Change { volumes, ..Change::default() };
         store.change(change.clone()).expect_err(&format!("{change:?}"));
     }
-    // Not so: all of these look at what is there before.
+    // These are not refused: all of them look at the earlier state.
     change(&store, vec![clone(a, id), VolumeChange::Overwrite { source: b, destination: a }]);
     assert_sound(&store);
 }
 
-/// Ten thousand snapshots, with a write in front of each: each costs what the first one cost, and
-/// each holds what was written before it.
+/// Ten thousand snapshots, with a write before each: each costs what the first one cost, and holds
+/// what was written before it.
 #[test]
 fn the_ten_thousandth_snapshot_costs_what_the_first_one_cost() {
     let (disk, store) = pool(2 << 30);
@@ -175,8 +176,8 @@ fn the_ten_thousandth_snapshot_costs_what_the_first_one_cost() {
         let made = cost(&store, || snapshots.push(clone_of(&store, id, true)));
         costs.push((written, made));
     }
-    // A snapshot makes no node, and one block of log. Behind it a write copies the way down: the
-    // root and a leaf. The first one found both its own.
+    // A snapshot makes no node, and writes one block of log. A write after it copies the path down:
+    // the root and a leaf. The first one owned both.
     assert!(costs.iter().all(|(_, made)| *made == (0, 4096)), "{:?}", costs.last());
     assert!(costs[1..].iter().all(|(written, _)| *written == costs[1].0), "{:?}", costs[1]);
     assert_eq!(costs[1].0.0, 2);
@@ -203,8 +204,8 @@ fn the_ten_thousandth_snapshot_costs_what_the_first_one_cost() {
     assert_sound(&store);
 }
 
-/// Copies, zeros and unmaps of volumes with snapshots and of clones are what they are of others:
-/// as many bytes of log, and the nodes on the way down, whatever the length.
+/// Copies, zeros and unmaps of clones and of volumes with snapshots cost what they cost elsewhere:
+/// the same bytes of log, and the nodes on the path down, whatever the length.
 #[test]
 fn offloads_cost_the_same_with_snapshots() {
     let offloads = |a: VolumeId, b: VolumeId| {
@@ -235,13 +236,13 @@ fn offloads_cost_the_same_with_snapshots() {
     assert_eq!(with, with_many);
     for ((nodes, log), (nodes_with, log_with)) in without.into_iter().zip(with) {
         assert_eq!(log, log_with);
-        // The root of the volume is shared, once: it is copied by the first of them.
+        // The root of the volume is shared, once: the first of them copies it.
         assert!(nodes_with <= nodes + 1, "{nodes_with} nodes instead of {nodes}");
     }
 }
 
-/// A writer counts up in one volume, then in another: no snapshot of both has the second in front.
-/// A clone, an overwriting and a snapshot beside it all see blocks of one moment.
+/// A writer increments one volume, then another: in no snapshot of both is the second ahead. A
+/// clone, an overwritten volume and a snapshot of the same change all hold one moment.
 #[test]
 fn snapshots_of_a_group_are_of_one_moment() {
     for durability in [Durability::Commit, Durability::Flush] {
@@ -280,9 +281,9 @@ fn snapshots_of_a_group_are_of_one_moment() {
     }
 }
 
-/// While a volume is overwritten again and again with one of another size, hosts compare and write,
-/// copy and write: whoever is answered has done what was asked in front of an overwriting or behind
-/// it, and nobody has done half of it.
+/// While a volume is repeatedly overwritten by one of another size, hosts compare and write, copy
+/// and write: each answered request took effect before an overwriting or after it, and none
+/// half-way.
 #[test]
 fn hosts_may_go_on_while_a_volume_is_overwritten() {
     let (_disk, store) = pool(1 << 30);
@@ -303,7 +304,7 @@ fn hosts_may_go_on_while_a_volume_is_overwritten() {
             }
         });
         while !overwriting.is_finished() {
-            // Only the long one has these: they are copied, or the copy is refused.
+            // Only the longer source has these blocks: they are copied, or the copy is refused.
             zeros();
             let segments = vec![segment(id, MIB, target, 0, 8)];
             match store.execute(VolumeRequest::Copy { segments }) {

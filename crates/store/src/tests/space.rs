@@ -1,4 +1,4 @@
-//! Space accounting, against what really becomes free.
+//! Space accounting, compared with the space that is really freed.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::{Durability, Next, SpaceFigures, SpacePass, StoreError};
 
 const PLENTY: Limits = Limits { nodes: 1 << 20, chunks: 1 << 20 };
 
-/// The figures of a store, in rounds of as much as `limits` let it remember.
+/// Returns the figures of a store, computed in rounds of as much as `limits` lets it remember.
 fn figures_within(store: &Store, limits: Limits) -> SpaceFigures {
     let pass = store.account_within(7, 1 << 20, limits, &mut || true).unwrap();
     assert_eq!(pass, SpacePass::Complete);
@@ -38,7 +38,7 @@ fn copy(store: &Store, segment: CopySegment) {
     store.execute(VolumeRequest::Copy { segments: vec![segment] }).unwrap();
 }
 
-/// Makes one of what was stored twice, and lets the store forget what it has seen.
+/// Shares duplicates, and makes the store forget what it has seen.
 pub(super) fn optimize_and_forget(store: &Store) {
     store.optimize_with(50);
     while store.optimize_step().unwrap() {}
@@ -55,7 +55,7 @@ fn reopened(disk: &MemoryDisk) -> Store {
         .unwrap()
 }
 
-/// What the end of some volumes frees, in a copy of the pool.
+/// Returns what deleting some volumes frees, in a copy of the pool.
 fn freed_by(disk: &MemoryDisk, ids: &[VolumeId]) -> u64 {
     let store = reopened(disk);
     let before = settled(&store);
@@ -63,7 +63,7 @@ fn freed_by(disk: &MemoryDisk, ids: &[VolumeId]) -> u64 {
     before - settled(&store)
 }
 
-/// The figures, but for those of metadata and of their moment.
+/// Returns the figures, except those of metadata and their moment.
 fn of_data(figures: &SpaceFigures, ids: &[VolumeId]) -> (Vec<crate::VolumeSpace>, [u64; 4]) {
     let SpaceFigures { unique_bytes, snapshots_bytes, shared_bytes, unnamed_bytes, .. } = *figures;
     let volumes = ids.iter().map(|id| *figures.volume(*id).unwrap()).collect();
@@ -97,7 +97,7 @@ fn assert_true(
     assert_eq!(figures.mapped_bytes, status.mapped_bytes);
     assert_eq!(figures.snapshots_bytes, freed_by(disk, snapshots));
     assert!(figures.snapshots_bytes >= unique(snapshots));
-    // Nothing else holds data, and all that ends is free.
+    // Nothing else holds data, and all of it is freed.
     assert_eq!(figures.unnamed_bytes, 0);
     assert_eq!(figures.named_bytes(), data_bytes);
     assert_eq!(figures.named_bytes(), freed_by(disk, &all));
@@ -146,7 +146,7 @@ fn each_kind_of_sharing_has_its_place() {
     let (disk, store) = pool(1 << 30);
     let (one, other) = (volume(&store, 64 * MIB), volume(&store, 64 * MIB));
     let mib = |count: u64| count << 20;
-    // Alone, twice in itself, and with another.
+    // Unshared, shared within itself, and shared with another.
     write(&store, one, 0, &distinct(MIB, 1)).unwrap();
     write(&store, one, MIB, &distinct(MIB, 2)).unwrap();
     copy(&store, segment(one, MIB, one, 2 * MIB, MIB));
@@ -156,11 +156,11 @@ fn each_kind_of_sharing_has_its_place() {
     assert_eq!(figures.volume(one).unwrap().unique_bytes, mib(1));
     assert_eq!(figures.volume(other).unwrap().unique_bytes, mib(2));
     assert_eq!((figures.shared_bytes, figures.snapshots_bytes), (mib(1), 0));
-    // A leaf that is named twice holds each of its chunks once: each names it as often as the
-    // other.
+    // A leaf that is referenced twice holds each of its chunks once: both reference the chunk
+    // equally often.
     assert_eq!(figures.volume(one).unwrap().share_bytes, mib(1) + mib(1) / 2);
     assert_eq!(figures.volume(other).unwrap().share_bytes, mib(2) + mib(1) / 2);
-    // What a snapshot holds is shared while its volume has it, and the snapshot's afterwards.
+    // What a snapshot holds is shared while its volume has it, and the snapshot's own afterwards.
     let first = clone_of(&store, other, true);
     let figures = assert_true(&store, &disk, &[one, other], &[first]);
     assert_eq!((figures.shared_bytes, figures.snapshots_bytes), (mib(3), 0));
@@ -168,7 +168,7 @@ fn each_kind_of_sharing_has_its_place() {
     let figures = assert_true(&store, &disk, &[one, other], &[first]);
     assert_eq!((figures.shared_bytes, figures.snapshots_bytes), (mib(2), mib(1)));
     assert_eq!(figures.volume(first).unwrap().unique_bytes, mib(1));
-    // Of two snapshots none frees it alone.
+    // With two snapshots neither frees it alone.
     let second = clone_of(&store, first, true);
     let figures = assert_true(&store, &disk, &[one, other], &[first, second]);
     assert_eq!(figures.snapshots_bytes, mib(1));
@@ -180,7 +180,7 @@ fn each_kind_of_sharing_has_its_place() {
     assert_eq!(figures.unique_bytes, mib(2));
 }
 
-/// Inner nodes that are shared, in a volume and between volumes, and then changed below.
+/// Shared inner nodes, within a volume and between volumes, are then changed below.
 #[test]
 fn grafted_inner_nodes_are_looked_into_once() {
     let (disk, store) = pool(1 << 30);
@@ -208,8 +208,8 @@ fn touch_leaves(store: &Store, id: VolumeId, leaves: std::ops::Range<u64>, seed:
     }
 }
 
-/// A volume whose map has two thousand leaves, in the place of others; in a checkpoint, of which
-/// each takes a third of a metadata segment.
+/// Replaces others by a volume whose map has two thousand leaves; each of its checkpoints takes a
+/// third of a metadata segment.
 fn in_place_of(store: &Store, old: &[VolumeId], seed: u64) -> VolumeId {
     let id = volume(store, 2048 * MIB);
     touch_leaves(store, id, 0..2048, seed);
@@ -219,7 +219,7 @@ fn in_place_of(store: &Store, old: &[VolumeId], seed: u64) -> VolumeId {
     id
 }
 
-/// The image is of one moment, whatever is written over it while it is looked at.
+/// The image is of one moment, whatever is overwritten during the pass.
 #[test]
 fn a_pass_counts_one_moment_while_everything_changes() {
     let (_disk, store) = pool(512 << 20);
@@ -231,7 +231,7 @@ fn a_pass_counts_one_moment_while_everything_changes() {
     assert_eq!(quiet.shared_bytes, 1548 * 4096);
     let mut last = None;
     let pass = store.account_within(8, 1, PLENTY, &mut || {
-        // All that the image names is dead, and its segments would be in use again.
+        // Everything the image references is dead, and its segments would be reused.
         let first = || in_place_of(&store, &[one, other], 20_000);
         let mut latest = *last.get_or_insert_with(first);
         if latest.0 < 20 {
@@ -252,7 +252,7 @@ fn a_pass_counts_one_moment_while_everything_changes() {
     assert_sound(&store);
 }
 
-/// What a pass holds back is given up before hosts are refused for it.
+/// The space that a pass holds back is given up before hosts are refused.
 #[test]
 fn a_pass_ends_where_it_is_in_the_way() {
     let (_disk, store) = pool(512 << 20);
@@ -262,7 +262,7 @@ fn a_pass_ends_where_it_is_in_the_way() {
     let mut filled = 0;
     let pass = store.account_within(8, 1 << 20, PLENTY, &mut || {
         if filled == 0 {
-            // All that the image names is dead.
+            // Everything the image references is dead.
             (0..6).for_each(|_| id = in_place_of(&store, &[id], id.0 * 10_000));
         }
         while free_count() >= 8 {
@@ -285,8 +285,8 @@ fn a_pass_ends_where_it_is_in_the_way() {
     assert_sound(&store);
 }
 
-/// A checkpoint has no holes while a pass reads an earlier one: what waits for it waits for the
-/// pass to give way, and is not refused.
+/// A checkpoint has no holes while a pass reads an earlier one: requests that wait for the
+/// checkpoint wait for the pass to give way, and are not refused.
 #[test]
 fn a_pass_ends_where_a_checkpoint_finds_no_room_beside_it() {
     let (_disk, store) = pool(512 << 20);
@@ -317,7 +317,7 @@ fn a_pass_ends_where_a_checkpoint_finds_no_room_beside_it() {
     assert_sound(&store);
 }
 
-/// `check` finds figures that do not add up: more live than anything names.
+/// `check` finds figures that do not add up: more is live than anything references.
 #[test]
 fn check_proves_the_sums() {
     let (_disk, store) = pool(256 << 20);
@@ -325,7 +325,8 @@ fn check_proves_the_sums() {
     write(&store, id, 0, &distinct(64, 1)).unwrap();
     assert_eq!(store.pool_status().data_bytes, 64 * 512);
     assert_sound(&store);
-    // The sums are looked at in a pool that is sound otherwise only, so they are asked directly.
+    // A check compares the sums only in a pool that is sound otherwise, so the test asks for them
+    // directly.
     let place = store.world.chunk(format::ChunkId(1)).unwrap().place;
     store.writer.lock().state.segments.add_live(place, 5).unwrap();
     let writer = store.writer.lock();
@@ -334,7 +335,7 @@ fn check_proves_the_sums() {
     assert!(findings[1].starts_with("space adds up to "), "{findings:?}");
 }
 
-/// What is in use and what is free add up to the pool only if both copies count.
+/// Used and free space add up to the pool only if both copies count.
 #[test]
 fn metadata_that_stands_twice_takes_its_space_twice() {
     let [once, twice] = [format::FormatVersion::V2, format::FormatVersion::V3].map(|version| {

@@ -1,4 +1,4 @@
-//! Jobs that wait for space: each is fed or refused after bounded work.
+//! Jobs that wait for space: each is admitted or refused after bounded work.
 
 use format::geometry::SEGMENT_BYTES_MIN;
 use format::{Place, SegmentState};
@@ -25,7 +25,7 @@ impl Sink for Answers {
     fn commit_wanted(&self) {}
 }
 
-/// A pool of small segments in which so many are free, and nothing can be won.
+/// A pool of small segments with a set number of free ones, in which reclaim can gain nothing.
 struct Short {
     store: Store,
     answers: Arc<Answers>,
@@ -58,7 +58,7 @@ impl Short {
         assert!(matches!(started, Started::Queued), "{started:?}");
     }
 
-    /// Changes more metadata than there is room for.
+    /// Starts a change of more metadata than there is room for.
     fn start_much(&self, id: u64) {
         let range = |at: u64| SectorRange::new(at * 3000 + 3, 300);
         let ranges = (0..4).map(range).collect();
@@ -71,7 +71,7 @@ impl Short {
         self.start(id, VolumeRequest::Write { volume: self.volume, range, data, fua: false });
     }
 
-    /// Lets go of what was opened to be in the way.
+    /// Frees the segments that were opened to be in the way.
     fn free_all(&self) {
         let segments = &mut self.store.writer.lock().state.segments;
         for (segment, row) in segments.rows().collect::<Vec<_>>() {
@@ -87,8 +87,8 @@ impl Short {
     }
 }
 
-/// Found by the simulator as turns of maintenance that answer nothing: a job that could not get in
-/// kept those behind it in the queue, where it seemed that there was room for them each time.
+/// Found by the simulator as turns of maintenance that answer nothing: a job that could not be
+/// admitted kept those after it in the queue, where each time there seemed to be room for them.
 #[test]
 fn a_job_that_can_not_get_in_keeps_no_other_out() {
     let pool = Short::new(8);
@@ -103,13 +103,13 @@ fn a_job_that_can_not_get_in_keeps_no_other_out() {
     assert_eq!(*pool.answers.0.lock(), [(2, Ok(()))]);
 }
 
-/// Whatever a turn does, it counts: so what waits for ever without that is refused.
+/// Each turn counts, whatever it does: so a job that would wait forever is refused.
 #[test]
 fn what_waits_is_refused_after_bounded_work() {
     let pool = Short::new(6);
     pool.start_much(1);
     let begin = pool.store.writer.lock().supply.work_bytes();
-    // As if each turn found something to do that wins nothing.
+    // As if each turn found work that gains nothing.
     let mut turns = 0;
     while pool.waiting() > 0 {
         pool.store.refuse_overdue();
@@ -120,7 +120,8 @@ fn what_waits_is_refused_after_bounded_work() {
     assert_eq!(*pool.answers.0.lock(), [(1, Err(VolumeError::NoSpace))]);
 }
 
-/// Others that need less go on getting in: who is overtaken is refused all the same, and they not.
+/// Smaller jobs keep being admitted: the one they overtake is refused all the same, and they are
+/// not.
 #[test]
 fn what_others_overtake_is_refused_after_bounded_work() {
     let pool = Short::new(6);
@@ -148,7 +149,7 @@ fn what_others_overtake_is_refused_after_bounded_work() {
     );
 }
 
-/// Each time that something was moved, all blocks were looked at of all jobs that waited.
+/// After each move, all blocks of all waiting jobs were looked up.
 #[test]
 fn what_waits_is_looked_at_once_however_often_it_is_asked() {
     const JOBS: u64 = 16;
@@ -165,7 +166,8 @@ fn what_waits_is_looked_at_once_however_often_it_is_asked() {
         assert!(pool.store.is_starving());
     }
     assert_eq!(pool.store.writer.lock().supply.needs_looked_at(), JOBS * BLOCKS);
-    // One more look when there is room for overwrites, as they may be none by then: not for these.
+    // One more lookup when there is room for overwrites, as they may be new data by then: not for
+    // these.
     pool.free_all();
     for turn in 0.. {
         assert!(turn < 1000, "{} wait for ever", pool.waiting());
@@ -182,7 +184,7 @@ fn what_waits_is_looked_at_once_however_often_it_is_asked() {
     );
 }
 
-/// Those that waited for something else, as a checkpoint, may all find no room at once.
+/// Jobs that waited for something else, such as a checkpoint, may all find no room at once.
 #[test]
 fn what_begins_to_wait_is_looked_at_in_turns() {
     const JOBS: u64 = 2048;
@@ -208,8 +210,8 @@ fn what_begins_to_wait_is_looked_at_in_turns() {
     assert!(most <= 4096 + BLOCKS, "{most} blocks are looked at at once");
 }
 
-/// Found by an audit: all hosts' writes stopped until all that one of them had let go of was freed,
-/// which took seconds. They wait for their pace then, and freeing won nothing for them.
+/// Found by an audit: all hosts' writes stopped until all that one of them had dropped was freed,
+/// which took seconds. They wait for their pace then, and freeing gained nothing for them.
 #[test]
 fn who_waits_for_the_pace_is_fed_while_what_was_dropped_is_freed() {
     let pool = Short::new(40);

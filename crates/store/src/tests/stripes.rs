@@ -16,17 +16,17 @@ use super::*;
 use crate::{Repair, What};
 
 impl Pool {
-    /// Rows of a segment.
+    /// Returns the number of rows of a segment.
     fn rows(&self) -> u32 {
         self.store.world.medium.geometry().rows()
     }
 
-    /// The disk with a column of a segment; of metadata, with a copy of its first column.
+    /// Returns the disk with a column of a segment; for metadata, with a copy of its first column.
     fn disk_of(&self, segment: u32, column: u32) -> usize {
         (segment + column) as usize % self.disks.len()
     }
 
-    /// The disk that a place of the log is on.
+    /// Returns the disk that holds a location of the log.
     fn own(&self, place: Place) -> usize {
         self.disk_of(place.segment, place.offset_units / 64 / self.rows())
     }
@@ -35,7 +35,7 @@ impl Pool {
         self.disks[self.own(place)].flip_one(self.at(place) + 100, 3);
     }
 
-    /// The pool without two of its disks, as they are now.
+    /// Returns the pool without two of its disks, as they are now.
     fn without(&self, lost: [usize; 2]) -> Pool {
         let disks = self.disks.iter().enumerate();
         let left = disks.filter(|(at, _)| !lost.contains(at)).map(|(_, disk)| disk.copy());
@@ -43,12 +43,12 @@ impl Pool {
     }
 }
 
-/// All pairs of so many.
+/// Returns all pairs of `count` disks.
 fn pairs(count: usize) -> impl Iterator<Item = [usize; 2]> {
     (0..count).flat_map(move |a| (a + 1..count).map(move |b| [a, b]))
 }
 
-/// What is in the log only, and what was in a checkpoint; as it is, and compressed.
+/// A pool with data in the log only, and data in a checkpoint; uncompressed and compressed.
 fn filled(count: usize) -> (Pool, VolumeId, Vec<u8>) {
     let pool = make(count);
     let id = volume(&pool.store, 64 * MIB);
@@ -72,7 +72,7 @@ fn reads(pool: &Pool, id: VolumeId, data: &[u8]) {
     }
 }
 
-/// It holds all without any of these pairs.
+/// Asserts that it holds everything without any of these pairs.
 fn holds(pool: &Pool, pairs: impl Iterator<Item = [usize; 2]>, id: VolumeId, data: &[u8]) {
     for lost in pairs {
         let left = pool.without(lost);
@@ -90,7 +90,7 @@ fn any_two_of_four_to_six_devices_may_be_lost() {
             let left = pool.without(lost);
             reads(&left, id, &data);
             assert_sound(&left.store);
-            // And it goes on.
+            // And it accepts writes.
             write(&left.store, id, 0, &distinct(64, 77)).unwrap();
             left.store.checkpoint().unwrap();
             assert!(read(&left.reopened().store, id, 0, 64) == distinct(64, 77));
@@ -140,7 +140,8 @@ fn a_block_that_its_device_has_wrong_is_made_of_the_others_and_mended() {
     assert_eq!((pool.store.mended_copies(), pool.scrub()), (0, vec![]));
 }
 
-/// What one makes of the others is wrong as well then, unless it is made without that one too.
+/// What is reconstructed from the others is wrong too, unless the second bad one is left out as
+/// well.
 #[test]
 fn two_devices_may_be_wrong_in_one_row() {
     let (pool, id, data) = filled(6);
@@ -179,8 +180,8 @@ fn wrong_parity_is_found_by_scrubbing_and_encoded_anew() {
     pairs(5).for_each(|lost| reads(&pool.without(lost), id, &data));
 }
 
-/// What stands behind the last record of a segment may be records of its earlier use, of which a
-/// device that has caught up since has other bytes.
+/// After the last record of a segment there may be records of its earlier use, of which a device
+/// that has since caught up has other bytes.
 #[test]
 fn what_looks_like_records_behind_the_last_one_is_not_scrubbed() {
     let (pool, ..) = filled(5);
@@ -202,7 +203,7 @@ fn what_looks_like_records_behind_the_last_one_is_not_scrubbed() {
     assert_eq!(pool.scrub(), []);
 }
 
-/// A record may be whole in its columns of data when the power fails, and not in those of parity.
+/// When the power fails a record may be whole in its data columns, and not in parity.
 #[test]
 fn the_parity_of_the_logs_tail_is_encoded_anew_when_a_pool_is_opened() {
     let pool = make(6);
@@ -224,14 +225,14 @@ fn the_parity_of_the_logs_tail_is_encoded_anew_when_a_pool_is_opened() {
 }
 
 /// The power fails while the row is written, and one disk is out: its header is in parity only, and
-/// each of its two groups is made of other columns. What is mended first must not take what the
-/// other group needs.
+/// its two groups are reconstructed from different columns. Repairing the first must not overwrite
+/// what the other group needs.
 #[test]
 fn a_torn_row_of_whose_groups_each_is_made_of_other_columns_is_not_mended_piecewise() {
     let pool = make(4);
     let id = volume(&pool.store, MIB);
     pool.store.checkpoint().unwrap();
-    // Of each block so little that two groups of eight are in one block.
+    // So few bytes of each block that two groups of eight are in one block.
     let mut data = distinct(128, 3);
     data.chunks_mut(4096).for_each(|block| block[200..].fill(0));
     write(&pool.store, id, 0, &data).unwrap();
@@ -265,7 +266,7 @@ fn two_devices_all_of_whose_bytes_are_wrong_cost_nothing() {
     }
 }
 
-/// While hosts write, segments are emptied and checkpoints go on.
+/// While hosts write, segments are emptied and checkpoints continue.
 #[test]
 fn devices_that_are_replaced_get_what_they_should_have() {
     let disks: Vec<_> = (0..5).map(|_| MemoryDisk::new(272 << 20)).collect();
@@ -311,8 +312,8 @@ fn devices_that_are_replaced_get_what_they_should_have() {
     assert_sound(&pool.store);
 }
 
-/// What it lacks is made of others, of which one holds something else than was written: checksums
-/// say which, and it is mended too.
+/// A device's missing data is reconstructed from others, one of which holds something else than was
+/// written: checksums identify that one, and it is repaired too.
 #[test]
 fn a_device_gets_what_was_written_although_another_one_lies() {
     let (mut pool, id, data) = filled(5);
@@ -334,7 +335,7 @@ fn a_device_gets_what_was_written_although_another_one_lies() {
     assert_eq!(pool.scrub(), []);
 }
 
-/// What was begun for the one that had the same number says nothing of the next.
+/// Progress made for the previous device with the same number says nothing about the next one.
 #[test]
 fn a_device_that_is_replaced_while_it_catches_up_is_given_all_anew() {
     let (mut pool, id, data) = filled(4);
@@ -345,7 +346,7 @@ fn a_device_that_is_replaced_while_it_catches_up_is_given_all_anew() {
         let device = Device::over(blank.clone(), "blank".into());
         pool.mirrors.replace(1, device, [round; 16]).unwrap();
         pool.disks[1] = blank;
-        // Of the first it is not even seen that it has gone.
+        // That the first one is gone is not even noticed.
         (0..3 + round * 100).for_each(|_| _ = pool.store.catch_up_turn());
         assert!(round > 0 || pool.state(1) == DeviceState::CatchingUp);
     }
@@ -359,7 +360,7 @@ fn a_device_that_is_replaced_while_it_catches_up_is_given_all_anew() {
     }
 }
 
-/// Others have it, but that device would have nothing to be opened by.
+/// Others have it, but that device could not be opened by itself.
 #[test]
 fn superblocks_are_looked_at_on_each_device() {
     let (pool, id, data) = filled(5);
@@ -374,7 +375,7 @@ fn superblocks_are_looked_at_on_each_device() {
         "{found:?}"
     );
     assert_eq!(pool.scrub(), []);
-    // Two of those that were well are lost.
+    // Two of those that were intact are lost.
     let left = pool.without([0, 1]);
     reads(&left, id, &data);
     drop(left);

@@ -4,7 +4,7 @@ use format::superblock::{SUPERBLOCK_OFFSETS_BYTES, SUPERBLOCK_STAND_IN_OFFSET_BY
 
 use super::*;
 
-/// A device that tears a write of one block: for each of them, what it holds if power fails then.
+/// A device that tears writes of one block; it keeps what each would leave if power failed then.
 struct Torn {
     disk: Arc<MemoryDisk>,
     left: Mutex<Vec<Arc<MemoryDisk>>>,
@@ -57,8 +57,8 @@ fn stand_in(disk: &MemoryDisk) -> Frame {
     disk.block(SUPERBLOCK_STAND_IN_OFFSET_BYTES / 4096)
 }
 
-/// One superblock can't be written, and is torn by that. Power fails in any write of the other
-/// one, or of what stands in for it, at checkpoints and at openings.
+/// One superblock can't be written, and the attempt tears it. Power fails in any write of the other
+/// one, or of its stand-in, at checkpoints and at openings.
 #[test]
 fn power_may_fail_while_the_only_superblock_is_written_over() {
     for place in SUPERBLOCK_OFFSETS_BYTES {
@@ -81,7 +81,7 @@ fn power_may_fail_while_the_only_superblock_is_written_over() {
                 left.iter().for_each(|left| opened(left, id, block + 1));
             }
         }
-        // When the device takes it again, nothing stands in for it.
+        // When the device accepts it again, there is no stand-in.
         assert!(stand_in(&disk)[..8] == *b"HOLDFAST");
         disk.refuse_writes_to([]);
         let store = Store::open(torn, OpenOptions::default()).unwrap();
@@ -91,7 +91,8 @@ fn power_may_fail_while_the_only_superblock_is_written_over() {
     }
 }
 
-/// The device refuses all writes from one on, and tears each of them: what was answered is there.
+/// The device refuses all writes from some write on, and tears each of them: what was answered is
+/// there.
 #[test]
 fn a_device_that_refuses_all_writes_leaves_one_superblock() {
     for writes in 0..20 {
@@ -109,7 +110,7 @@ fn a_device_that_refuses_all_writes_leaves_one_superblock() {
     }
 }
 
-/// A device may have borne another pool, of which a stand-in was left; making a pool takes it away.
+/// A device may have held another pool, of which a stand-in is left; making a pool removes it.
 #[test]
 fn a_stand_in_of_another_pool_is_not_taken() {
     let other = MemoryDisk::new(1 << 30);

@@ -1,5 +1,5 @@
-//! Flushes of the log that fail, on a device that loses then all that it should have kept, and says
-//! nothing of it at the next one.
+//! Flushes of the log that fail, on a device that then loses everything unflushed, and does not
+//! report it at the next flush.
 
 use super::power::{PowerDisk, open, put};
 use super::*;
@@ -32,7 +32,7 @@ impl Bench {
         self.store.execute(VolumeRequest::Flush { volume: self.volume })
     }
 
-    /// Block `n` is what was made of seed `seeds + n`, now, or as it was if `seeds` is none.
+    /// Asserts that block `n` holds the data of seed `seeds + n`.
     fn assert_holds(&self, blocks: std::ops::Range<u64>, seeds: u64) {
         for block in blocks {
             let found = read(&self.store, self.volume, block * 8, 8);
@@ -40,7 +40,7 @@ impl Bench {
         }
     }
 
-    /// The power fails, and nothing is left that was not durable.
+    /// The power fails, and everything that was not durable is lost.
     fn lose_power(self) -> Self {
         let Self { disk, store, volume } = self;
         drop(store);
@@ -51,8 +51,8 @@ impl Bench {
     }
 }
 
-/// However somebody asks for a flush, one that fails is answered when all was written again and
-/// flushed: what was written before it and behind it survives the power.
+/// Whoever requests it, a flush that fails is answered once everything was rewritten and flushed:
+/// what was written before and after it survives a power loss.
 #[test]
 fn writing_goes_on_after_a_flush_of_the_log_that_fails() {
     for by_fua in [true, false] {
@@ -72,7 +72,7 @@ fn writing_goes_on_after_a_flush_of_the_log_that_fails() {
             let bench = bench.lose_power();
             bench.assert_holds(0..8, 100);
 
-            // Behind it writing goes on, with a checkpoint, and without a further failure.
+            // Afterwards writing continues, with a checkpoint, and without a further failure.
             (0..8).for_each(|block| bench.put(block, 200 + block));
             bench.store.checkpoint().unwrap();
             (8..16).for_each(|block| bench.put(block, 200 + block));
@@ -83,8 +83,8 @@ fn writing_goes_on_after_a_flush_of_the_log_that_fails() {
     }
 }
 
-/// Between a flush that has failed and the next one, reads are right: what the device has lost is
-/// in memory. So is what was written meanwhile.
+/// Between a failed flush and the next one, reads are right: what the device has lost is in memory.
+/// So is what is written meanwhile.
 #[test]
 fn reads_are_right_while_a_flush_fails() {
     let bench = bench();
@@ -110,8 +110,8 @@ fn reads_are_right_while_a_flush_fails() {
     bench.assert_holds(0..9, 100);
 }
 
-/// A flush of somebody else that fails, here a checkpoint's, may have lost records of the log as
-/// well: the log's next flush does not speak for them.
+/// A failed flush of another origin, here a checkpoint's, may have lost log records as well: the
+/// log's next flush does not cover them.
 #[test]
 fn a_checkpoint_whose_flush_fails_does_not_lose_what_was_written_behind_it() {
     // The flush before the capture, the one after its images, and those of the superblocks.
@@ -137,7 +137,7 @@ fn a_checkpoint_whose_flush_fails_does_not_lose_what_was_written_behind_it() {
     bench.assert_holds(0..4, 100);
 }
 
-/// Where the same places fail again and again, the records go elsewhere.
+/// If the same locations fail repeatedly, the records go elsewhere.
 #[test]
 fn what_no_flush_keeps_goes_elsewhere() {
     let bench = bench();
@@ -159,7 +159,7 @@ fn tail_segment(bench: &Bench) -> u32 {
     bench.store.writer.lock().log.end().segment
 }
 
-/// A device on which no flush succeeds any more: writing ends with an error, after so many tries,
+/// A device on which no flush succeeds any more: writing ends with an error after several tries,
 /// and the next opening finds what was durable before.
 #[test]
 fn flushes_that_fail_for_good_end_writing() {
@@ -174,7 +174,7 @@ fn flushes_that_fail_for_good_end_writing() {
     assert!(matches!(bench.flush(), Err(VolumeError::WriteFailed)));
     let refused = bench.store.checkpoint().unwrap_err();
     assert!(matches!(refused, StoreError::Volume(VolumeError::WriteFailed)), "{refused}");
-    // What it reads is right still, though it is on no medium.
+    // Its reads are still right, although the data is on no medium.
     bench.assert_holds(0..8, 100);
     bench.disk.fail_flushes(0);
     let bench = bench.lose_power();
@@ -205,7 +205,7 @@ fn what_no_flush_has_covered_takes_so_much_memory_and_no_more() {
             }
             write(&store, id, at * 256, &bytes).unwrap();
             store.commit_here();
-            // What has reached it is flushed with the record that has.
+            // What has reached the limit is flushed with the record that reached it.
             assert!(store.unflushed_bytes() < MAX, "{} bytes", store.unflushed_bytes());
             assert!(store.world.unplaced.len() as u64 * 4096 < MAX);
         }
@@ -216,7 +216,7 @@ fn what_no_flush_has_covered_takes_so_much_memory_and_no_more() {
     assert_eq!((store.unflushed_bytes(), store.world.unplaced.len()), (0, 0));
 }
 
-/// A chunk that moves is in two records. That the first of them is durable says nothing of the
+/// A chunk that moves is in two records. That the first of them is durable says nothing about the
 /// second.
 #[test]
 fn a_chunk_that_moves_stays_in_memory_until_both_its_records_are_durable() {

@@ -1,5 +1,5 @@
-//! Pools of earlier versions of the format: they are read as they are, and become pools of the
-//! latest version while they are used.
+//! Pools of earlier format versions: they are readable as they are, and become pools of the latest
+//! version while they are in use.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use super::features::{V3, V3_LEAVES, V3_SEGMENT_TABLE};
 use super::*;
 use crate::{Next, ScrubStep, Tuning};
 
-/// A pool of version 2 as the last program of that version has left it when it was killed: volumes,
+/// A pool of version 2 as left by the last program of that version when it was killed: volumes,
 /// snapshots and clones, compressed and shared data, patterns, zeros and holes, a persistent
-/// reservation, and 15 records behind the last checkpoint. Each block that is not zeros, behind its
-/// number (4 bytes).
+/// reservation, and 15 records after the last checkpoint. It has each block that is not zeros,
+/// after its number (4 bytes).
 const V2: &[u8] = include_bytes!("golden/v2.zst");
 
-/// What that program has read of each volume: a hash of all blocks that are not zeros ([`hash`]).
+/// What that program read of each volume: a hash of all blocks that are not zeros ([`hash`]).
 const V2_HOLDS: [(u64, u64); 9] = [
     (2, 0xb274_670f_f1c4_c2ec),
     (3, 0x79c7_48a5_2785_1a20),
@@ -53,7 +53,7 @@ pub(super) fn hash(store: &Store, id: u64) -> u64 {
         let request = VolumeRequest::Extents { volume, range: left, limit: 1 };
         let Ok(VolumeReply::Extents(extents)) = store.execute(request) else { panic!("no extent") };
         let extent = left.take_front(extents[0].range.count.0.min(256 * 8));
-        // A hole is as long as it is.
+        // Skips a hole of any length at once.
         if extents[0].state != block::LbaState::Mapped {
             left.take_front(extents[0].range.count.0 - extent.count.0);
             continue;
@@ -80,7 +80,7 @@ pub(super) fn options(upgrade: bool) -> OpenOptions {
     OpenOptions { upgrade, ..OpenOptions::default() }
 }
 
-/// Maintenance as long as it finds something to do.
+/// Runs maintenance until nothing is left to do.
 pub(super) fn settle(store: &Store) {
     for _ in 0..10_000 {
         if store.maintain().unwrap() == Next::Nothing {
@@ -90,7 +90,7 @@ pub(super) fn settle(store: &Store) {
     panic!("there is always more to do");
 }
 
-/// All metadata stands twice, and both copies are what was written.
+/// Asserts that all metadata is written twice, and both copies are right.
 pub(super) fn assert_stands_twice(store: &Store) {
     assert_eq!(store.upgrade_status().left_bytes, 0);
     let rows: Vec<_> = store.writer.lock().state.segments.rows().collect();
@@ -265,7 +265,7 @@ fn what_a_later_version_has_made_is_refused_and_told_apart_from_what_is_no_pool(
         }
         let opened = Store::open(disk.clone(), OpenOptions::default());
         assert!(matches!(opened, Err(crate::StoreError::Newer(_))), "{index}");
-        // Who only looks may, at the second one.
+        // A pool with only read-compatible features may be inspected.
         let looked = Store::load(disk, OpenOptions::default());
         assert_eq!(looked.is_ok(), index == 1);
     }

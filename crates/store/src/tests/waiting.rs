@@ -1,10 +1,10 @@
-//! Edits that wait for others: how often each is looked at, and who goes past whom.
+//! Edits that wait for others: how often each is looked up, and which may overtake which.
 
 use super::pieces::{GIB, Hand};
 use super::*;
 use crate::{Durability, Outcome, Started, StoreError};
 
-/// Writes one commit; the answers.
+/// Writes one commit; returns the answers.
 fn commit_one(hand: &Hand) -> Vec<(u64, Outcome)> {
     let commit = hand.store.take_commit().expect("something is queued");
     hand.store.write_out(&commit).unwrap();
@@ -49,7 +49,7 @@ fn copies_that_wait_for_each_other_are_looked_at_a_few_times_each() {
     assert_sound(&hand.store);
 }
 
-/// Begins UNMAPs of which one commit takes a few.
+/// Starts UNMAPs of which one commit takes a few.
 fn start_long_unmaps(hand: &Hand, volume: VolumeId, count: u64) {
     const RANGES: u64 = crate::edits::rest::UNMAP_PIECE_RANGES as u64;
     for id in 0..count {
@@ -101,8 +101,8 @@ fn what_costs_little_goes_past_what_many_long_requests_cost_together() {
     assert!(read(&hand.store, short, 0, 8) == distinct(8, 1));
 }
 
-/// What waits for memory waits for a checkpoint: it is refused if none finds room, by whoever finds
-/// that out.
+/// Requests that wait for memory wait for a checkpoint: whoever finds that no checkpoint has room
+/// refuses them.
 #[test]
 fn what_waits_for_memory_is_refused_where_no_checkpoint_finds_room() {
     for durability in [Durability::Commit, Durability::Flush] {
@@ -183,14 +183,14 @@ fn a_small_write_does_not_wait_behind_parts_of_long_copies() {
     assert!(parts >= 2, "{parts} parts");
 }
 
-/// Each part that is brought has some 4 MiB in memory; a window of copies would have all there.
+/// Each staged part has some 4 MiB in memory; a window of copies would have all of them there.
 #[test]
 fn a_window_of_long_copies_brings_a_few_parts_at_once() {
-    // One is in the open record already, and has given its place to another.
+    // One is in the open record already, and has passed its slot to another.
     a_window_of_copies_moves_little_at_once(11 * MIB, 1);
 }
 
-/// So has what goes with one commit; and pieces of a copy too long to be staged.
+/// The same holds for copies of one commit, and for pieces of a copy too long to be staged.
 #[test]
 fn a_window_of_copies_that_move_data_moves_little_at_once() {
     // A record takes one of 3 MiB, and six pieces of 1 MiB.
@@ -198,7 +198,7 @@ fn a_window_of_copies_that_move_data_moves_little_at_once() {
     a_window_of_copies_moves_little_at_once(66 * MIB, 6);
 }
 
-/// Copies of so many sectors, of which the open record takes up to so many.
+/// Copies `sectors` each, of which the open record takes up to `in_record`.
 fn a_window_of_copies_moves_little_at_once(sectors: u64, in_record: usize) {
     const COPIES: u64 = 24;
     let (disk, store) = pool(4 << 30);

@@ -1,4 +1,5 @@
-//! Groups that compress to fewer units than they have blocks: none of them may count as nothing.
+//! Groups that compress to fewer units than they have blocks: none of their blocks may count as
+//! nothing.
 
 use super::*;
 use crate::chunks::pack::UNPADDED;
@@ -13,16 +14,17 @@ fn small() -> OpenOptions {
     OpenOptions { tuning: crate::Tuning::SMALL, memory_bytes: 0, ..OpenOptions::default() }
 }
 
-/// When all but the last block of the group goes.
+/// When all but the last block of the group is freed.
 #[derive(Clone, Copy)]
 enum Goes {
-    /// Recovery finds the segment without anything that counts.
+    /// Recovery finds the segment without live units.
     BeforeOpening,
     /// A checkpoint does.
     AfterOpening,
 }
 
-/// The last block of a group stays, and all else of its segment goes; then the log laps the pool.
+/// The last block of a group stays, and the rest of its segment is freed; then the log laps the
+/// pool.
 fn the_rest_of_a_group_outlives_its_segment(unpadded: bool, goes: Goes) {
     let disk = MemoryDisk::new((16 << 20) + (40 << 16));
     Store::create_with_segments(&*disk, &[7; 64], 64 << 10).unwrap();
@@ -31,7 +33,7 @@ fn the_rest_of_a_group_outlives_its_segment(unpadded: bool, goes: Goes) {
     UNPADDED.set(unpadded);
     write(&store, id, 0, &repeating(8, 1)).unwrap();
     UNPADDED.set(false);
-    // Nothing else may live in the segment, so nothing is written in its place.
+    // Nothing else may live in the segment, so nothing replaces it.
     let ranges = vec![SectorRange::new(0, 56)];
     let let_go = |store: &Store| {
         store.execute(VolumeRequest::Unmap { volume: id, ranges: ranges.clone() }).unwrap()

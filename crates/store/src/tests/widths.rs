@@ -1,4 +1,5 @@
-//! Pools in stripes whose segments become narrower, as a device is lost, and wider, as one comes.
+//! Pools in stripes whose segments become narrower when a device is lost, and wider when one is
+//! added.
 
 use segments::{Device, Lacking, Segments};
 use std::time::Duration;
@@ -8,14 +9,14 @@ use super::reduction::prose;
 use super::*;
 use crate::Next;
 
-/// So many turns of maintenance are more than any of these tests needs.
+/// More turns of maintenance than any of these tests needs.
 const TURNS_MAX: usize = 20_000;
-/// Segments that something goes on in.
+/// Segments that are open for writing.
 const OPEN: usize = 3;
 
 impl Pool {
-    /// Has maintenance go on until nothing is left to be laid anew, but for the two segments of the
-    /// log and that of checkpoints, which leave what is only narrow by and by.
+    /// Runs maintenance until no segment is left to be rewritten, except the two segments of the
+    /// log and that of checkpoints, which leave narrow ones over time.
     fn lay_all(&self) {
         for _ in 0..TURNS_MAX {
             let to_lay = self.mirrors.to_lay_anew().unwrap_or_default();
@@ -38,13 +39,13 @@ impl Pool {
         self.mirrors.set_lost_after(Duration::ZERO);
     }
 
-    /// The pool without two of its disks, as they are now.
+    /// Returns the pool with only these disks, as they are now.
     fn with_only(&self, left: &[usize]) -> Pool {
         open(left.iter().map(|at| self.disks[*at].copy()).collect())
     }
 }
 
-/// What a host has written, as far as it was acknowledged.
+/// A host's data, as far as it was acknowledged.
 struct Data {
     id: VolumeId,
     bytes: Vec<u8>,
@@ -56,7 +57,7 @@ impl Data {
         Self { id: volume(&pool.store, 512 * MIB), bytes: Vec::new(), seed: 0 }
     }
 
-    /// Writes so many parts of all sizes, some of which are compressed.
+    /// Writes `parts` parts of all sizes, some of them compressible.
     fn grow(&mut self, pool: &Pool, parts: u64) {
         for at in 0..parts {
             let sectors = [8, 8, 24, 200, 520, 2048][at as usize % 6];
@@ -78,7 +79,7 @@ impl Data {
     }
 }
 
-/// With each two of these disks lost all is there.
+/// Asserts that all data is there when any two of these disks are lost.
 fn survives_two(pool: &Pool, data: &Data, disks: &[usize]) {
     for a in 0..disks.len() {
         for b in a + 1..disks.len() {
@@ -106,7 +107,7 @@ fn without_spare_room_redundancy_is_had_again_in_narrower_segments() {
     data.check(&pool);
     survives_two(&pool, &data, &[0, 1, 3, 4, 5]);
     assert_eq!(pool.scrub(), []);
-    // It goes on, and is opened so.
+    // It accepts writes, and opens in this state.
     data.grow(&pool, 30);
     pool.store.checkpoint().unwrap();
     let pool = pool.with_only(&[0, 1, 3, 4, 5]);
@@ -140,7 +141,7 @@ fn a_device_more_makes_segments_wider() {
     assert_eq!(pool.scrub(), []);
 }
 
-/// One is lost and replaced by one of another size, again and again, while hosts write.
+/// Again and again a device is lost and replaced by one of another size, while hosts write.
 #[test]
 fn devices_of_other_sizes_take_the_place_of_lost_ones() {
     let mut pool = make(6);
@@ -167,7 +168,7 @@ fn devices_of_other_sizes_take_the_place_of_lost_ones() {
     assert_eq!(pool.scrub(), []);
 }
 
-/// What is dead by then and what is in the log only are no reason to wait for ever.
+/// Blocks that are dead by then, or in the log only, are no reason to wait forever.
 #[test]
 fn a_pool_at_rest_is_whole_in_the_end() {
     let pool = make(5);

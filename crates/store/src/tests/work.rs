@@ -1,5 +1,5 @@
-//! What a commit costs to apply is counted, whatever brings it: blocks that are stored already or
-//! repeat, and what was staged. New data is bounded by its room, and counts for nothing.
+//! The cost to apply a commit is counted, whatever it consists of: duplicate and repeated blocks,
+//! and staged parts. New data is bounded by its room, and counts as nothing.
 
 use super::pieces::{GIB, Hand};
 use super::*;
@@ -16,7 +16,7 @@ fn start_write(hand: &Hand, id: u64, volume: VolumeId, sector: u64, data: &[u8])
     assert!(hand.settle(id, started).is_none());
 }
 
-/// Writes commits until nothing is left; how many requests each has answered.
+/// Writes commits until nothing is left; returns how many requests each has answered.
 fn answered_by_commits(hand: &Hand) -> Vec<u64> {
     let mut answered = Vec::new();
     while let Some(commit) = hand.store.take_commit() {
@@ -35,7 +35,7 @@ fn answered_by_commits(hand: &Hand) -> Vec<u64> {
     answered
 }
 
-/// Blocks of `base`, no two of which were neighbours there.
+/// Returns blocks of `base`, no two of which were neighbours there.
 fn scattered(base: &[u8], blocks: usize) -> Vec<u8> {
     let count = base.len() / 4096;
     (0..blocks).flat_map(|n| base[n * 7 % count * 4096..][..4096].to_vec()).collect()
@@ -55,7 +55,7 @@ fn what_is_stored_already_costs_a_way_down_for_each_run() {
             start_write(&hand, id, volume, (id + 1) * 8 * MIB, &data);
         }
         let answered = answered_by_commits(&hand);
-        // One in any case; else as many ways down as the budget has.
+        // One in any case; else as many paths down as the budget has.
         let most = (BUDGET / (blocks * NODE_WORK)).max(1);
         assert!(answered.iter().all(|count| *count <= most), "{blocks}: {answered:?}");
         assert_eq!(answered.iter().sum::<u64>(), writes);
@@ -74,7 +74,7 @@ fn a_block_that_a_write_repeats_is_one_entry() {
     for id in 0..WRITES {
         start_write(&hand, id, volume, (id + 1) * 8 * MIB + 24, &data(id));
     }
-    // What is stored, the repeated block, and the last one.
+    // The duplicates, the repeated block, and the last one.
     let entries = hand.store.writer.lock().open_record().entries.len() as u64;
     assert!(entries <= 3 * WRITES, "{entries} entries");
     assert_eq!(answered_by_commits(&hand), [WRITES]);
@@ -88,7 +88,7 @@ fn a_block_that_a_write_repeats_is_one_entry() {
     check(&Store::open(disk.copy(), OpenOptions::default()).unwrap());
 }
 
-/// Takes a staged copy on until all its parts are there: what names them.
+/// Continues a staged copy until all the parts that reference its blocks are there.
 pub(super) fn stage_parts(hand: &Hand, copy: CopySegment, id: u64, parts: u64) -> Started {
     let started = hand.store.start(VolumeRequest::Copy { segments: vec![copy] }, hand.token(id));
     assert!(hand.settle(id, started).is_none());
@@ -107,7 +107,7 @@ pub(super) fn stage_parts(hand: &Hand, copy: CopySegment, id: u64, parts: u64) -
 
 #[test]
 fn staged_copies_are_named_one_after_another() {
-    // In parts of 4 MiB: each copy names 5,888 blocks in the end.
+    // In parts of 4 MiB: each copy references 5,888 blocks in the end.
     const COPIES: u64 = 3;
     let (disk, store) = pool(1 << 30);
     let (source, target) = (volume(&store, GIB), volume(&store, GIB));
@@ -150,7 +150,7 @@ fn new_data_costs_nothing_but_its_room() {
     assert_sound(&hand.store);
 }
 
-/// A write of some runs costs something, but goes past what is heavy.
+/// A write of some runs costs something, but overtakes heavy requests.
 #[test]
 fn a_small_write_does_not_wait_behind_heavy_requests() {
     const LONG: u64 = 100;

@@ -7,7 +7,7 @@ use crate::Durability;
 use crate::tests::integrity::COLD;
 use crate::tests::mirrors::open_as;
 
-/// Two records behind a checkpoint, in one row each. The header of the first is torn, and so is its
+/// Two records after a checkpoint, in one row each. The header of the first is torn, and so is its
 /// parity: only the copy in the second is left.
 fn known_by_the_next() -> (Pool, VolumeId, Vec<u8>, Vec<LogPosition>) {
     let pool = make(6);
@@ -45,7 +45,7 @@ fn the_log_ends_where_it_would_with_fewer_devices() {
     let row = crashed.at(Place::of_block(next.segment, next.block)) / 4096;
     let own = crashed.disk_of(next.segment, 0);
     crashed.disks[own].overwrite(row, Frame::zeros());
-    // Parity is torn too, so what the first record brought is on its own device only.
+    // Parity is torn too, so the first record's payload is on its own device only.
     let payload = crashed.disk_of(records[0].segment, 1);
     for lost in pairs(6).filter(|lost| lost.contains(&own) && !lost.contains(&payload)) {
         reads(&crashed.without(lost), id, &data);

@@ -1,17 +1,17 @@
-//! What recovery finds behind the checkpoint, in stripes.
+//! What recovery finds after the checkpoint, in stripes.
 
 use crate::tests::mirrors::make;
 use crate::tests::*;
 use crate::{Finding, Repair};
 
-/// Of segments that the log came to behind the last checkpoint, in an earlier epoch.
+/// Segments that the log reached after the last checkpoint, in an earlier epoch.
 #[test]
 fn parity_of_what_was_replayed_is_scrubbed() {
     let pool = make(5);
     let id = volume(&pool.store, 512 * MIB);
     pool.store.checkpoint().unwrap();
     let mut written = 0;
-    // One is opened before, as the next.
+    // One is opened in advance, as the next.
     let last = loop {
         let root = pool.store.segments().read_root().unwrap().log;
         let end = pool.store.writer.lock().log.end().segment;
