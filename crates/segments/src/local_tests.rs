@@ -1,4 +1,4 @@
-//! The root, and what is where.
+//! The root, and the location of everything.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use super::*;
 
 const GEOMETRY: Geometry = Geometry { part_bytes: 1 << 20, segment_count: 16, columns: 1 };
 
-/// A disk in memory that refuses to write some blocks, having written half of each.
+/// An in-memory disk that refuses to write some blocks, and writes half of each.
 #[derive(Default)]
 struct Refusing {
     blocks: Mutex<std::collections::BTreeMap<u64, Frame>>,
@@ -93,7 +93,7 @@ fn what_is_appended_is_read_at_its_place() {
     assert_eq!(local.locate(place), GEOMETRY.offset_bytes(place));
 }
 
-/// Whatever is there belongs to somebody else.
+/// Whatever is there belongs to another segment.
 #[test]
 fn nothing_leaves_its_segment() {
     let (_disk, local) = made();
@@ -115,7 +115,7 @@ fn the_root_is_replaced_by_who_knows_it_only() {
     let error = local.swap_root(2, &superblock(4)).unwrap_err();
     assert!(matches!(error, RootError::Overtaken { expected: 2, found: 3 }), "{error}");
     assert_eq!(local.read_root().unwrap(), superblock(3));
-    // Not by an earlier one either.
+    // Nor can an earlier one replace it.
     let earlier = std::panic::AssertUnwindSafe(|| local.swap_root(3, &superblock(3)));
     assert!(std::panic::catch_unwind(earlier).is_err());
 }
@@ -127,8 +127,8 @@ fn a_root_that_was_not_read_is_not_replaced() {
     assert!(matches!(other.swap_root(2, &superblock(3)), Err(RootError::None(_))));
 }
 
-/// One copy can't be written: at any time one of the others is whole, and what stood in for it is
-/// never taken for the newest when it is whole again.
+/// One copy can't be written: at any time one of the others is whole, and its stand-in is never
+/// taken for the newest once the copy is whole again.
 #[test]
 fn one_copy_is_whole_at_any_time() {
     for bad in SUPERBLOCK_OFFSETS_BYTES {
@@ -140,7 +140,7 @@ fn one_copy_is_whole_at_any_time() {
             assert_eq!(swapped, SUPERBLOCK_OFFSETS_BYTES[sequence as usize % 2] != bad);
             if swapped {
                 newest = sequence;
-                // Torn, it leaves what stands in for it.
+                // If torn, it leaves its stand-in.
                 let good = SUPERBLOCK_OFFSETS_BYTES[sequence as usize % 2];
                 let whole = disk.block(good);
                 disk.spoil(good);
@@ -193,13 +193,13 @@ fn an_epoch_is_fenced_by_what_there_is_and_never_goes_back() {
     let file = FileDisk::create(&dir.path().join("disk"), GEOMETRY.pool_bytes()).unwrap();
     let local = Local::new(Arc::new(file));
     assert_eq!(local.fence(4).unwrap(), Fence::Lock);
-    // It is opened once more, and fails there, before it is written that there is a new epoch.
+    // It is opened once more, and fails there, before the new epoch is written.
     assert_eq!(local.fence(4).unwrap(), Fence::Lock);
     let (_disk, memory) = made();
     assert_eq!(memory.fence(1).unwrap(), Fence::Memory);
     let back = std::panic::AssertUnwindSafe(|| local.fence(3));
     assert!(std::panic::catch_unwind(back).is_err());
-    // What it says: nobody else opens it meanwhile.
+    // As it says, nobody else can open it meanwhile.
     let again = FileDisk::open(&dir.path().join("disk"));
     assert_eq!(again.unwrap_err().kind(), io::ErrorKind::WouldBlock);
 }
@@ -239,7 +239,7 @@ fn a_device_says_of_which_pool_it_is() {
     assert_eq!(local.mend_labels(&superblock(2)), []);
 }
 
-/// Each copy, and both: what is bad is written anew as it was.
+/// For each copy, and for both: a bad one is rewritten as it was.
 #[test]
 fn a_bad_label_is_mended_and_keeps_nobody_out() {
     let [first, second] = LABEL_OFFSETS_BYTES;
@@ -290,7 +290,7 @@ fn a_device_of_another_pool_or_of_several_is_refused() {
     }
 }
 
-/// Its owner has a newer program, and a pool that older ones may use.
+/// Its owner runs a newer program, on a pool that older ones may use.
 #[test]
 fn labels_of_a_later_version_stay() {
     let (disk, local) = made();
@@ -307,7 +307,7 @@ fn labels_of_a_later_version_stay() {
     assert!(LABEL_OFFSETS_BYTES.iter().all(|at| disk.block(*at) == frame));
 }
 
-/// What is there may be of the pool that the device bore before.
+/// A label may be left from the pool that the device held before.
 #[test]
 fn labels_do_not_count_in_a_pool_without_them() {
     let disk = Arc::<Refusing>::default();
@@ -318,7 +318,7 @@ fn labels_do_not_count_in_a_pool_without_them() {
     let root = local.read_root().unwrap();
     assert_eq!(local.mend_labels(&root), []);
     assert_eq!(labels(&disk)[0], Ok(stranger));
-    // It gets them before a root says so.
+    // It gets labels before a root says so.
     assert_eq!(local.mend_labels(&superblock(3)).len(), 2);
     assert_eq!(labels(&disk)[0], Ok(Label::of_only(&superblock(3))));
 }

@@ -10,7 +10,7 @@ fn parts_of(counts: &[u32]) -> Parts {
     parts
 }
 
-/// How many segments are opened by taking the devices with the most free parts, one after another.
+/// Returns how many segments can be opened by taking the devices with the most free parts.
 fn opened_greedily(free: &[u32], shards: usize) -> u32 {
     let mut free = free.to_vec();
     for opened in 0.. {
@@ -23,7 +23,7 @@ fn opened_greedily(free: &[u32], shards: usize) -> u32 {
     unreachable!("each takes parts, of which there are so many")
 }
 
-/// How many can be opened by the best of all choices.
+/// Returns how many can be opened by the best of all choices.
 fn opened_at_best(free: &mut [u32], shards: usize, from: usize, taken: usize) -> u32 {
     if taken == shards {
         return 1 + opened_at_best(free, shards, 0, 0);
@@ -82,7 +82,7 @@ fn parts_are_taken_once_and_given_back_once() {
         assert_eq!(parts.take(part(number)), Err(PartError::None(part(number))));
         assert_eq!(parts.give_back(part(number)), Err(PartError::None(part(number))));
     }
-    // It has grown, and keeps what is taken; another one has come, and is gone again.
+    // It has grown, and keeps its taken parts; another one was added, and removed again.
     parts.add(0, 200);
     parts.add(0, 7);
     assert_eq!(parts.take(part(130)), Err(PartError::Taken(part(130))));
@@ -95,7 +95,7 @@ fn parts_are_taken_once_and_given_back_once() {
     assert_eq!(parts.give_back(other), Err(PartError::None(other)));
 }
 
-/// A column that is lost is made again where its segment has none yet.
+/// A lost column is rebuilt on a device where its segment has none yet.
 #[test]
 fn a_column_is_moved_to_a_device_without_one() {
     let mut parts = parts_of(&[5, 0, 3, 5, 1]);
@@ -114,8 +114,8 @@ fn the_formula_holds_where_numbers_are_large() {
     assert_eq!(segments_left(&[], 3), 0);
 }
 
-/// All devices with up to 3 free parts, up to 4 of them, and all widths: the formula, taking those
-/// with the most free parts, and the best of all choices are the same number.
+/// For all devices with up to 3 free parts, up to 4 of them, and all widths, the formula, taking
+/// those with the most free parts, and the best of all choices give the same number.
 #[test]
 fn the_formula_is_what_can_be_opened_of_small_numbers() {
     for devices in 0..=4u32 {
@@ -144,7 +144,7 @@ proptest! {
         prop_assert_eq!(segments_left(&free, shards), opened_greedily(&free, shards));
     }
 
-    /// No part is in two segments, no segment has two of one device, and all that was promised was
+    /// No part is in two segments, no segment has two on one device, and all that was promised was
     /// there.
     #[test]
     fn segments_are_opened_as_promised(
@@ -168,7 +168,7 @@ proptest! {
         prop_assert_eq!(parts.allot(room, columns), None);
     }
 
-    /// Whatever is taken and given back, numbers are those of a set.
+    /// Whatever is taken and given back, the numbers are those of a set.
     #[test]
     fn free_parts_are_a_set(
         counts in prop::collection::vec(0..200u32, 1..4),

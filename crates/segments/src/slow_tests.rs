@@ -1,4 +1,4 @@
-//! What is held back, counted; and when it comes.
+//! What a slowed medium delays, and for how long.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ fn slowed(latency: Duration) -> (tempfile::TempDir, Local) {
     (dir, local)
 }
 
-/// A block of the last segment.
+/// Returns the location of a block of the last segment.
 fn at(block: u64) -> Place {
     Place::of_block(15, block as u32)
 }
@@ -74,7 +74,7 @@ fn many_together_take_one_latency_and_not_one_each() {
     let ended = collect(&mut *channel, 64);
     assert!(ended.iter().all(|ended| ended.result.is_ok()));
     let took = started.elapsed();
-    // One after the other they would take 6.4 s.
+    // In sequence they would take 6.4 s.
     assert!(took >= latency && took < 40 * latency, "{took:?}");
     for block in 0..64 {
         channel.read(block, at(block), blank(1)).unwrap();
@@ -87,7 +87,7 @@ fn many_together_take_one_latency_and_not_one_each() {
     assert_eq!(channel.in_flight(), 0);
 }
 
-/// Nobody calls the channel but when a descriptor has signalled.
+/// The caller polls the channel only when a descriptor is readable.
 #[test]
 fn a_poller_hears_when_the_time_has_come() {
     let (_dir, local) = slowed(Duration::from_millis(30));
@@ -100,13 +100,13 @@ fn a_poller_hears_when_the_time_has_come() {
     assert!(sys::timer::is_readable_within(timer, Duration::from_secs(30)));
     let mut out = Vec::new();
     channel.complete(&mut out).unwrap();
-    // It is with the ring now, which tells by its own descriptor.
+    // It is with the ring now, which signals through its own descriptor.
     assert!(sys::timer::is_readable_within(channel.poll_fds()[0], Duration::from_secs(30)));
     channel.complete(&mut out).unwrap();
     assert_eq!(out.len(), 1);
 }
 
-/// The file is shorter than what it is said to hold, as after a failed growth.
+/// The file is shorter than its declared length, as after a failed growth.
 #[test]
 fn what_the_medium_does_not_have_is_refused_at_once() {
     let (_dir, local) = slowed(NEVER);
@@ -116,12 +116,12 @@ fn what_the_medium_does_not_have_is_refused_at_once() {
     assert!(channel.read(1, beyond, blank(1)).is_err());
     assert!(channel.append(1, beyond, vec![filled(1); 2], Persist::Itself).is_err());
     assert_eq!(channel.in_flight(), 0);
-    // A mere flush has no place.
+    // A flush alone has no location.
     channel.append(2, Place::NONE, Vec::new(), Persist::All).unwrap();
     assert_eq!(channel.in_flight(), 1);
 }
 
-/// A write that was queued before another one of the same place does not come over it.
+/// A write that was queued before another one of the same location does not overwrite it.
 #[test]
 fn requests_go_on_in_their_order() {
     let (_dir, local) = slowed(Duration::from_millis(5));
@@ -161,7 +161,7 @@ fn who_may_wait_waits_at_each_request() {
     assert_eq!((slow.retry_count(), slow.flush_failures()), (0, 0));
 }
 
-/// Who waits is not kept longer than what is held back, and does not spin meanwhile.
+/// Waiting lasts no longer than the delay, and does not spin.
 #[test]
 fn waiting_ends_with_what_was_held_back() {
     let (_dir, local) = slowed(Duration::from_millis(2));

@@ -32,7 +32,7 @@ fn a_column_that_its_device_does_not_give_is_made_of_the_others() {
     world.end_reads(3);
     assert_eq!(found(&world.collect()), [3, 4]);
     assert_eq!(elsewhere(&world), [0; 5]);
-    // It fails: three of the other four are asked, and one more for the one of these that fails.
+    // It fails: three of the other four are read, and one more in place of the one that fails.
     read_two(&mut world, 1);
     world.end(3, false);
     assert!(world.collect().is_empty());
@@ -45,14 +45,14 @@ fn a_column_that_its_device_does_not_give_is_made_of_the_others() {
     assert!(world.collect().is_empty(), "two of three");
     world.end_reads(2);
     assert_eq!(found(&world.collect()), [3, 4]);
-    // It is out: the others are asked at once.
+    // It is out: the others are read at once.
     world.set.take_out(3, "a test").unwrap();
     read_two(&mut world, 1);
     assert_eq!(world.asked_to_read(), [0, 2, 4]);
     [4, 2, 0].into_iter().for_each(|number| world.end_reads(number));
     assert_eq!(found(&world.collect()), [3, 4]);
     assert_eq!(elsewhere(&world), [0, 0, 0, 2, 0]);
-    // With one more that fails there are too few.
+    // If one more fails there are too few.
     read_two(&mut world, 1);
     world.end(0, false);
     world.end(2, false);
@@ -62,7 +62,7 @@ fn a_column_that_its_device_does_not_give_is_made_of_the_others() {
     assert!(world.collect()[0].result.is_err());
     assert_eq!(world.channel.in_flight(), 0);
     assert_eq!(elsewhere(&world), [0, 0, 0, 2, 0], "nobody had it");
-    // For who waits it is the same.
+    // A blocking read gets the same.
     world.set.read(Place::of_block(2, 256 + 3), &mut [FrameMut::stale()]).unwrap();
     assert_eq!(elsewhere(&world), [0, 0, 0, 3, 0]);
 }
@@ -101,7 +101,7 @@ fn each_device_gets_its_column_of_an_append() {
     let first = |line: usize| world.line(line).borrow().writes[0].1[0][0];
     // Data 1, 3 and 5, P and Q: 1 ^ 3 ^ 5 and 1 ^ 2 x 3 ^ 4 x 5.
     assert_eq!([2, 3, 4, 0, 1].map(first), [1, 3, 5, 7, 0x13]);
-    // As many as have data must have it before others are late.
+    // As many devices as there are data columns must have it before others count as late.
     [2, 3].into_iter().for_each(|number| world.end(number, true));
     std::thread::sleep(Duration::from_millis(80));
     assert!(world.collect().is_empty());

@@ -1,4 +1,4 @@
-//! A channel over lines whose requests end when the test says so.
+//! A channel over lines whose requests complete when the test says so.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use super::*;
 use crate::devices::DeviceState::{self, CatchingUp, In, Out};
 use crate::segments::Segments;
 
-/// What one line was asked for and has not ended.
+/// The requests of one line that have not completed.
 #[derive(Default)]
 struct Asked {
     reads: Vec<(u64, u64, Vec<FrameMut>)>,
@@ -94,7 +94,7 @@ impl World {
         self.lines.borrow()[number].clone()
     }
 
-    /// Ends all that a line was asked for.
+    /// Completes all requests of a line.
     fn end(&self, number: usize, is_well: bool) {
         let line = self.line(number);
         let line = &mut *line.borrow_mut();
@@ -113,7 +113,7 @@ impl World {
         line.ended.extend(ended);
     }
 
-    /// Ends all reads of a line with what its disk has.
+    /// Completes all reads of a line with its disk's content.
     fn end_reads(&self, number: usize) {
         let line = self.line(number);
         let line = &mut *line.borrow_mut();
@@ -142,7 +142,7 @@ impl World {
         out
     }
 
-    /// Collects until something has ended.
+    /// Collects until something has completed.
     fn wait(&mut self) -> Vec<Completion> {
         loop {
             let out = self.collect();
@@ -157,7 +157,7 @@ impl World {
         self.set.devices().iter().map(|device| device.state).collect()
     }
 
-    /// Which line was asked to read.
+    /// Returns which lines have reads.
     fn asked_to_read(&self) -> Vec<usize> {
         let lines = self.lines.borrow();
         (0..lines.len()).filter(|at| !lines[*at].borrow().reads.is_empty()).collect()
@@ -190,7 +190,7 @@ fn a_device_that_fails_an_append_is_out_before_the_answer() {
     assert_eq!(world.disks[2].label().members[1].state, MemberState::Out);
     world.end(2, true);
     assert!(world.collect()[0].result.is_ok());
-    // What is next does not go there any more.
+    // The next append does not go there any more.
     world.append(2);
     assert!(world.line(1).borrow().writes.is_empty());
     // All fail: the last one's error is the pool's.
@@ -247,7 +247,7 @@ fn a_read_that_fails_or_is_late_is_had_from_another() {
     assert_eq!(frames[0][0], 2 - first as u8);
     assert_eq!(world.set.devices()[first].read_errors, 1);
     assert_eq!(world.set.devices()[first].reads_elsewhere, 1);
-    // Late: asked twice, and the first answer counts.
+    // Late: a second device is read, and the first answer counts.
     world.read(2);
     while world.asked_to_read().len() < 2 {
         assert!(world.collect().is_empty());
@@ -260,7 +260,7 @@ fn a_read_that_fails_or_is_late_is_had_from_another() {
     assert!(world.collect().is_empty(), "it was answered");
     assert_eq!(world.set.devices()[first].reads_elsewhere, 2);
     assert_eq!(world.set.devices()[1 - first].reads_elsewhere, 0);
-    // None gives it.
+    // No device returns it.
     world.read(3);
     world.end(first, false);
     assert!(world.collect().is_empty());
@@ -307,7 +307,7 @@ fn a_device_that_comes_while_the_channel_is_used_gets_what_is_written() {
         world.end(number, true);
     }
     assert_eq!(world.collect().len(), 2);
-    // One that goes and another that comes have the same lane, again and again.
+    // A device that goes and one that replaces it use the same lane, again and again.
     for entropy in 0..100 {
         let number = world.set.devices().last().unwrap().number;
         world.set.take_out(number, "it goes").unwrap();

@@ -1,4 +1,4 @@
-//! Devices that come, go, stay out, and are not of this pool.
+//! Devices that are added, removed, stay out, or belong to another pool.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,7 +26,7 @@ fn devices_come_and_go() {
     assert!(matches!(full, Err(DeviceError::Full(3))));
     set.copy_to(Lacking::Device(2), place, &[frame(1)]).unwrap();
     set.given(Lacking::Device(2)).unwrap();
-    // One that is in has to go out first, and its successor has another number.
+    // A device that is in has to go out first, and its successor has another number.
     let other = Plain::new();
     assert!(matches!(set.replace(0, of(&other), [3; 16]), Err(DeviceError::State { .. })));
     set.take_out(0, "it is old").unwrap();
@@ -39,7 +39,7 @@ fn devices_come_and_go() {
     set.remove(2).unwrap();
     assert!(matches!(set.remove(3), Err(DeviceError::Last(3))));
     assert!(matches!(set.take_out(9, ""), Err(DeviceError::Unknown(9))));
-    // What went is none of the pool's any more; what is left is all of it.
+    // A removed device is not a member any more; the remaining ones are the whole pool.
     let again = opened(std::slice::from_ref(&other), false).unwrap();
     assert_eq!((states(&again), read(&again, place).unwrap()), (vec![In], 1));
     let newest = opened(&[disks[0].clone(), other], false).unwrap();
@@ -49,7 +49,7 @@ fn devices_come_and_go() {
     assert!(matches!(set.add(of(&short), [1; 16]), Err(DeviceError::Small { .. })));
 }
 
-/// Who gives a device what it lacks must not take it for another one that had its number.
+/// A copy to a device that catches up must not be continued for a new one with the same number.
 #[test]
 fn an_attempt_to_catch_up_is_none_of_another_device() {
     let (_, set) = made(2);
@@ -115,7 +115,7 @@ fn devices_of_two_pools_and_the_same_twice_are_refused() {
     assert!(blank.blocks.lock().unwrap().is_empty());
 }
 
-/// A scrub finds nothing to mend in labels that were written before the root became another one.
+/// A scrub finds nothing to repair in labels that were written before the root changed.
 #[test]
 fn labels_are_right_until_the_next_change() {
     let (disks, set) = made(2);
@@ -126,8 +126,8 @@ fn labels_are_right_until_the_next_change() {
     assert!(set.mend_labels(&root(3)).is_empty());
 }
 
-/// The newest label is never on a device that does not count: if the power fails meanwhile, nothing
-/// would open.
+/// The newest label is never only on a device that does not count: if the power failed then,
+/// nothing would open.
 #[test]
 fn labels_of_devices_that_are_in_come_first() {
     let (disks, set) = made(2);
@@ -151,7 +151,7 @@ fn a_pool_in_stripes_keeps_its_devices() {
     set.take_out(3, "a test").unwrap();
     let needed = set.take_out(0, "a test");
     assert!(matches!(needed, Err(DeviceError::Needed { number: 0, are_in: 2 })));
-    // One that takes the place of another has its number, and the other is none of the pool's.
+    // A device that replaces another has its number, and the other is not a member any more.
     assert_eq!(set.replace(3, of(&blank), [1; 16]).unwrap(), 3);
     set.given(Lacking::Device(3)).unwrap();
     assert_eq!(states(&set), [In, Kept, In, In]);

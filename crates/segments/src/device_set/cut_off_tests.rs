@@ -1,4 +1,4 @@
-//! Changes of members that a failure of the power has cut off.
+//! Changes of members that a power failure has cut off.
 
 use format::Label;
 use format::label::MemberState;
@@ -15,8 +15,8 @@ fn label_of(pool: &Pool, disk: usize) -> Label {
     labels::read(&*pool.disks[disk]).into_iter().flatten().last().unwrap()
 }
 
-/// A pool on five disks of which the first is out, and has the label of a change by which it is in:
-/// no other disk got that.
+/// A pool on five disks, the first of which is out, and has the label of a change that makes it a
+/// member in: no other disk got that label. `more` makes the label newer.
 fn cut_off(more: u64) -> Pool {
     let mut pool = Pool::new(3);
     pool.fill();
@@ -32,7 +32,7 @@ fn cut_off(more: u64) -> Pool {
 
 #[test]
 fn a_change_that_one_device_has_got_does_not_count() {
-    // As new as theirs, as they have gone on since, and newer.
+    // As new as the others' label, as those have changed since, and newer.
     for more in [0, 1, 2] {
         let pool = cut_off(more);
         let states = |disks: &[usize]| {
@@ -50,7 +50,7 @@ fn a_change_that_one_device_has_got_does_not_count() {
     }
 }
 
-/// The next change is a newer one all the same.
+/// The next change has a newer label all the same.
 #[test]
 fn what_was_cut_off_is_overtaken() {
     let pool = cut_off(5);
@@ -61,7 +61,7 @@ fn what_was_cut_off_is_overtaken() {
     assert_ne!(again.devices()[0].state, In);
 }
 
-/// A device that is given what it lacks has the newest label as well: that it is out.
+/// A device that catches up has the newest label as well, in which it is out.
 #[test]
 fn a_label_counts_on_one_that_is_out_by_it() {
     let mut pool = Pool::new(2);
@@ -72,14 +72,14 @@ fn a_label_counts_on_one_that_is_out_by_it() {
     pool.record(11, 3, Persist::Itself).unwrap();
     pool.pool.take_back(0).unwrap();
     assert_eq!(label_of(&pool, 0).sequence, label_of(&pool, 1).sequence);
-    // By what the other one has both were in.
+    // According to the other one's label both were in.
     let both: Vec<_> = [0, 3].map(|disk| pool.disks[disk].clone()).into();
     pool.disks[3].come_back();
     let opened = open(pool.k, &both, true).unwrap_err();
     assert!(matches!(opened, DeviceSetError::NoneIn(_)), "{opened}");
 }
 
-/// With most of those that are in by it nobody can have gone on without it.
+/// With most of the devices that its label has in, the others can't have continued without it.
 #[test]
 fn a_change_that_most_have_got_counts() {
     let pool = cut_off(1);

@@ -1,4 +1,4 @@
-//! Devices that hang: nothing waits for one of them.
+//! Devices that hang: no request waits for a single one of them.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -25,7 +25,7 @@ fn a_write_that_hangs_costs_the_device() {
         let world = World::new(count);
         world.disks[1].hang_in(Call::Write);
         world.append(0, 7).unwrap();
-        // The others said so before.
+        // The others' labels said so first.
         let label = world.disks[0].plain.label();
         assert_eq!(label.members[1].state, MemberState::Out);
         let read = world.call(|set| super::tests::read(set, Place::of_block(2, 0)));
@@ -55,7 +55,7 @@ fn a_read_that_hangs_is_had_elsewhere_and_costs_the_device() {
         let world = World::new(count);
         world.append(0, 9).unwrap();
         world.append(64, 9).unwrap();
-        // Of a mirror: the one that has the turn.
+        // In a mirror: the device whose turn it is.
         let place = Place::of_block(2, if count > 3 { 1 } else { 64 });
         let asked = match count > 3 {
             true => 2 % count,
@@ -97,7 +97,7 @@ fn a_root_write_that_hangs_costs_the_device() {
         assert_eq!(Superblock::decode(&block[..]).unwrap().sequence, 3);
     }
     world.check_out(1);
-    // The root is that of those that are in, also for who opens it then.
+    // The root is that of the devices that are in, also for the next opening.
     world.disks[1].hang_in(Call::Read);
     world.call(move |set| set.swap_root(3, &last)).unwrap();
     assert!(world.call(|set| set.root_copies()).iter().all(Result::is_ok));
@@ -123,7 +123,7 @@ fn a_label_that_hangs_costs_the_device() {
     world.disks[1].hang(is_label);
     world.call(|set| set.take_out(0, "told so")).unwrap();
     world.check_out(1);
-    // What all devices say is told without the one that hangs.
+    // The labels of all devices are returned without that of the one that hangs.
     world.disks[2].hang_in(Call::Read);
     let labels = world.call(|set| set.labels());
     assert_eq!(
@@ -166,13 +166,13 @@ fn a_device_that_hangs_while_it_catches_up_is_out() {
         world.check_out(3);
     }
     world.call(|set| set.take_out(3, "told so")).unwrap();
-    // One that hangs at once does not begin to.
+    // A device that already hangs does not begin to catch up.
     world.disks[3].hang_in(Call::Write);
     world.call(|set| set.take_back(3)).unwrap_err();
     assert_eq!(world.states()[3], DeviceState::Kept);
     world.disks[3].release();
     world.wait_for(|set| set.take_back(3).is_ok());
-    // Another one hangs from which it is made.
+    // Another one hangs from which its data is reconstructed.
     world.disks[0].hang_in(Call::Read);
     assert!(world.call(|set| set.rebuild(Lacking::Device(3), 2, false, 0..2)).is_ok());
 }
@@ -224,7 +224,7 @@ fn two_devices_that_hang_are_out_one_after_the_other_or_together() {
     assert_eq!(world.call(|set| super::tests::read(set, Place::of_block(2, 0))).unwrap(), 4);
 }
 
-/// Also while it is asked for a label, on the way of another device out.
+/// Also when a label is read from it, while another device goes out.
 #[test]
 fn a_device_that_must_stay_is_waited_for() {
     let world = World::new(2);
@@ -247,7 +247,7 @@ fn a_device_that_must_stay_is_waited_for() {
     }
 }
 
-/// Whoever must stay while it hangs need not stay when another one is in again.
+/// A device that must stay although it hangs need not stay once another one is in again.
 #[test]
 fn a_device_goes_out_when_it_need_not_stay_any_more() {
     let world = World::new(4);
@@ -278,7 +278,7 @@ fn devices_are_asked_side_by_side() {
             drop(sender.send(set.write_and_flush(&mut write)));
         });
         world.disks.iter().for_each(|disk| disk.wait_stuck(1));
-        // Nobody is late where nobody has it.
+        // No device is late where none has it.
         assert!(receiver.recv_timeout(3 * LIMITS.flush).is_err());
         world.disks.iter().for_each(|disk| disk.release());
         receiver.recv_timeout(PATIENCE).unwrap().unwrap();
@@ -286,7 +286,7 @@ fn devices_are_asked_side_by_side() {
     }
 }
 
-/// The thread that waits was stopped: a moment has passed for it.
+/// The waiting thread was stopped: for it no time has passed.
 #[test]
 fn who_was_paused_takes_nobody_for_late() {
     let world = World::new(2);
@@ -308,7 +308,7 @@ fn who_was_paused_takes_nobody_for_late() {
     panic!("it has ended");
 }
 
-/// Labels of one device are written in their order, however long each takes.
+/// Labels of one device are written in order, however long each takes.
 #[test]
 fn no_label_is_on_its_way_while_an_older_one_is() {
     let world = World::new(2);
@@ -336,7 +336,7 @@ fn a_pool_is_dropped_and_opened_while_a_device_hangs() {
     world.disks[1].wait_stuck(1);
     world.disks[1].release();
     world.disks[1].wait_stuck(0);
-    // And without one that does not say who it is.
+    // And without one that can't be identified.
     world.disks[2].hang_in(Call::Read);
     let there = devices(&world.disks);
     let again = done(move || DeviceSet::open(there, true)).unwrap();
@@ -349,7 +349,7 @@ fn a_pool_is_dropped_and_opened_while_a_device_hangs() {
     assert!(matches!(opened, Err(DeviceSetError::Silent(name)) if name == "d0"));
 }
 
-/// One that is added while it hangs holds up nobody else.
+/// A device that hangs while it is added holds up no other.
 #[test]
 fn a_device_that_hangs_when_it_is_added_is_refused() {
     let world = World::new(2);

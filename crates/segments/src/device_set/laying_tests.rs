@@ -1,4 +1,4 @@
-//! Pools in stripes whose segments are laid anew, as devices are lost or come.
+//! Pools in stripes whose segments are laid out anew when devices are lost or added.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,10 +13,10 @@ use super::tests::{Plain, devices};
 use crate::devices::{Lacking, ToLayAnew};
 use crate::segments::Segments;
 
-/// Segments that nothing is in.
+/// Empty segments.
 const FREE: [u32; 6] = [8, 11, 12, 13, 14, 15];
 
-/// Takes a device for lost.
+/// Makes a device count as lost.
 fn lose(pool: &Pool, number: usize) {
     pool.disks[number].go();
     pool.pool.append_as(format::Place::NONE, &[], Persist::All).unwrap();
@@ -27,7 +27,7 @@ fn to_lay(pool: &Pool) -> Arc<ToLayAnew> {
     pool.pool.to_lay_anew().unwrap_or_default()
 }
 
-/// One more device comes, with so many parts.
+/// Adds a device of `parts` parts.
 pub(super) fn come(pool: &mut Pool, parts: u64) -> u16 {
     let disk = Plain::new();
     disk.len_bytes.store((16 << 20) + parts * (64 << 10), Ordering::Relaxed);
@@ -38,7 +38,7 @@ pub(super) fn come(pool: &mut Pool, parts: u64) -> u16 {
     number
 }
 
-/// Writes something to the segments that nothing was in.
+/// Writes to the segments that were empty.
 fn use_free(pool: &mut Pool) {
     for segment in &FREE[..4] {
         for rows in [1, 4, 2] {
@@ -65,7 +65,7 @@ fn without_a_free_part_segments_become_narrower() {
     assert_eq!(used(&pool.pool), [15, 15, 9, 15, 15, 15]);
     use_free(&mut pool);
     pool.check();
-    // With a restart, and with two more devices gone, what is laid anew is there.
+    // After a restart, and with two more devices gone, the segments laid out anew are readable.
     let left: Vec<_> = [0, 1, 3, 4, 5].map(|at| pool.disks[at].clone()).into();
     check(&pool.written, pool.k, &open(pool.k, &left, false).unwrap());
     let lost = |segment: &u32| !FREE.contains(segment);
@@ -76,7 +76,7 @@ fn without_a_free_part_segments_become_narrower() {
         .map(|(k, v)| (*k, v.clone()))
         .collect();
     assert!(of_free.len() > 80);
-    // All that is in the others moves, and they follow: then any two may be lost.
+    // All data of the others moves, and they are laid out too: then any two may be lost.
     pool.written = of_free;
     let others: Vec<u32> = (1..16).filter(lost).collect();
     assert_eq!(pool.pool.lay_anew(&others).unwrap(), 9);
@@ -100,7 +100,7 @@ fn with_a_device_more_segments_become_wider() {
     use_free(&mut pool);
     pool.check();
     survives_two(&pool);
-    // Nothing gets better by it once more.
+    // Doing it again improves nothing.
     assert_eq!(pool.pool.lay_anew(&FREE).unwrap(), 0);
 }
 
@@ -118,12 +118,12 @@ fn one_that_is_removed_without_a_free_part_elsewhere_is_emptied() {
     survives_two(&pool);
 }
 
-/// Room that is kept for the columns of lost devices is not used for wider segments.
+/// Parts reserved for the columns of lost devices are not used for wider segments.
 #[test]
 fn spare_room_stays_free() {
     let mut pool = Pool::planned(&[18; 6], 1);
     assert_eq!(pool.pool.to_lay_anew(), None);
-    // With seven of 18 parts each, six have as many as all columns of 15 segments of six.
+    // With seven devices of 18 parts, six have as many as all columns of 15 segments of six.
     come(&mut pool, 3);
     let narrow = to_lay(&pool).narrow.clone();
     assert_eq!(narrow.len(), 15);
@@ -155,7 +155,8 @@ fn where_labels_can_not_be_written_all_stays_where_it_was() {
     assert_eq!((pool.pool.columns(FREE[0]), used(&pool.pool)[4]), (None, 0));
 }
 
-/// One that is too small for what the other had gets what fits, as one more.
+/// A replacement that is too small for its predecessor's columns is added as one more device, and
+/// gets what fits.
 #[test]
 fn a_lost_device_is_replaced_by_a_smaller_one() {
     let mut pool = Pool::planned(&[15; 6], 0);

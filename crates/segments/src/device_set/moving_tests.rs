@@ -1,5 +1,5 @@
-//! Columns of pools in stripes that are moved: to free parts, off devices that go, to one that
-//! comes.
+//! Pools in stripes whose columns are moved: to free parts, off devices to be removed, to a new
+//! one.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,7 +20,8 @@ use crate::plan::StripePlan;
 use crate::segments::Segments;
 
 impl Pool {
-    /// One with a map of parts, on devices with so many of them, of which some are spare.
+    /// Makes a pool with a map of parts, on devices of these sizes in parts, with some of them
+    /// spare.
     pub(super) fn planned(parts: &[u64], spares: usize) -> Self {
         let disks: Vec<_> = parts.iter().map(|_| Plain::new()).collect();
         for (disk, parts) in disks.iter().zip(parts) {
@@ -40,7 +41,7 @@ impl Pool {
     }
 }
 
-/// Copies what the batch that is under way lacks.
+/// Copies what the current batch lacks.
 fn copy(set: &DeviceSet) {
     for (is_metadata, segments) in [(false, &LOG[..]), (true, &METADATA[..])] {
         for segment in segments.iter().filter(|segment| set.lacks(Lacking::Parts, **segment)) {
@@ -57,7 +58,7 @@ fn is_moving(set: &DeviceSet) -> bool {
     set.lacking().iter().any(|(who, _)| *who == Lacking::Parts)
 }
 
-/// Moves all that has to be moved; how many batches it took.
+/// Moves all that has to be moved; returns how many batches it took.
 pub(super) fn move_all(set: &DeviceSet) -> usize {
     let mut batches = 0;
     while is_moving(set) {
@@ -73,7 +74,7 @@ pub(super) fn used(set: &DeviceSet) -> Vec<u32> {
     set.devices().iter().map(|device| device.parts.unwrap().used).collect()
 }
 
-/// Whichever two devices are lost, all is read.
+/// Asserts that all is readable whichever two devices are lost.
 pub(super) fn survives_two(pool: &Pool) {
     for a in 0..pool.disks.len() {
         for b in a + 1..pool.disks.len() {
@@ -115,14 +116,14 @@ fn columns_of_a_lost_device_are_made_again_on_the_others() {
     assert_eq!(move_all(&pool.pool), 1);
     assert_eq!((used(&pool.pool)[2], used(&pool.pool).iter().sum()), (0, 15 * 5));
     pool.check();
-    // Now two more may go, and the lost one can be forgotten.
+    // Now two more may be lost, and the lost one can be removed.
     pool.pool.remove(2).unwrap();
     pool.disks.remove(2);
     assert_eq!(pool.pool.devices().len(), 5);
     survives_two(&pool);
 }
 
-/// With two devices lost, what lacks two columns comes first.
+/// With two devices lost, segments that lack two columns come first.
 #[test]
 fn what_lacks_most_is_made_again_first() {
     let mut pool = Pool::planned(&[60; 8], 2);
@@ -150,7 +151,7 @@ fn a_device_that_is_removed_is_emptied_first() {
     pool.fill();
     pool.pool.remove(1).unwrap();
     assert!(pool.pool.devices()[1].parts.unwrap().is_emptied);
-    // It goes on after a restart, and one that is to stay after all stays.
+    // Removal continues after a restart, and a device that is to stay after all stays.
     pool.pool = open(pool.k, &pool.disks, false).unwrap();
     pool.pool.fence(2).unwrap();
     pool.pool.take_back(1).unwrap();
@@ -206,11 +207,11 @@ fn one_that_comes_takes_its_share_and_the_pool_can_grow() {
     move_all(&pool.pool);
     let now = used(&pool.pool);
     assert_eq!(now.iter().sum::<u32>(), 15 * 18);
-    // No more than there are segments, of which each has one of it at most.
+    // At most one part per segment, as no segment has two on one device.
     assert!((13..=15).contains(&now[18]), "{now:?}");
     assert!(now[..18].iter().all(|used| (12..=15).contains(used)), "{now:?}");
     pool.check();
-    // Most of the parts that are free.
+    // Most of the free parts.
     let more = format::Geometry { segment_count: 20, ..super::stripes_tests::geometry(16) };
     pool.pool.grow(more.pool_bytes()).unwrap();
     assert_eq!(pool.pool.len_bytes(), more.pool_bytes());
@@ -239,7 +240,7 @@ fn what_is_written_while_columns_are_moved_is_where_they_go() {
     survives_two(&pool);
 }
 
-/// Until the map says so columns are where they were.
+/// Until the map changes, columns are where they were.
 #[test]
 fn a_batch_that_is_not_ended_changes_nothing() {
     let mut pool = Pool::planned(&[20; 6], 1);
@@ -252,8 +253,8 @@ fn a_batch_that_is_not_ended_changes_nothing() {
     check(&pool.written, pool.k, &again);
 }
 
-/// A device that columns go to goes out, and perhaps is back before the batch ends: it lacks what
-/// was written meanwhile.
+/// A device that columns move to goes out, and may be back before the batch ends: it lacks what was
+/// written meanwhile.
 #[test]
 fn a_batch_whose_target_was_out_is_given_up() {
     for returns in [false, true] {
@@ -285,7 +286,7 @@ fn a_batch_whose_target_was_out_is_given_up() {
     }
 }
 
-/// Otherwise what is written would be for one that is no member.
+/// Otherwise writes would go to a device that is no member.
 #[test]
 fn one_that_columns_are_moved_to_can_be_removed_again() {
     let mut pool = Pool::planned(&[20; 18], 0);
@@ -303,7 +304,7 @@ fn one_that_columns_are_moved_to_can_be_removed_again() {
     pool.check();
 }
 
-/// The map is read from any device that is in; without it nothing is opened.
+/// The map is read from any device that is in; without it nothing opens.
 #[test]
 fn a_map_that_is_wrong_on_one_device_is_read_from_another() {
     let mut pool = Pool::planned(&[20; 5], 0);
@@ -320,7 +321,7 @@ fn a_map_that_is_wrong_on_one_device_is_read_from_another() {
     assert!(matches!(refused, super::DeviceSetError::NoMap), "{refused}");
 }
 
-/// A part that was left may still get what was under way when it was.
+/// A part that a batch has left may still get writes that were in flight then.
 #[test]
 fn parts_that_a_batch_has_left_rest_for_one_more() {
     let mut pool = Pool::planned(&[20; 6], 1);

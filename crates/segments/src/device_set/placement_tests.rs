@@ -64,7 +64,7 @@ proptest! {
             let of = Rows { segment: 3, first: block % rows };
             prop_assert_eq!(run.held, Held::Column(of, column));
             at = run.frames.end;
-            // It ends where it has to, and nowhere else.
+            // The run ends where it has to, and nowhere else.
             prop_assert!(at == count || (first + at as u32).is_multiple_of(rows));
         }
         prop_assert_eq!(at, count);

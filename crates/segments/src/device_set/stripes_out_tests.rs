@@ -1,4 +1,4 @@
-//! Pools in stripes without some of their devices, and with others in the place of these.
+//! Pools in stripes without some of their devices, and with replacements for them.
 
 use std::io;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn a_device_that_is_replaced_gets_what_the_old_one_had() {
             pool.catch_up(number as u16);
             assert!(states(&pool.pool).iter().all(|state| *state == In));
             assert!(segments_of(&old) == segments_of(&pool.disks[number]), "{number} of {n}");
-            // The old one is none of them any more.
+            // The old one is not a member any more.
             let mut with_old = pool.disks.clone();
             with_old[number] = old;
             assert_eq!(states(&open(k, &with_old, false).unwrap())[number], Missing);
@@ -88,7 +88,7 @@ fn a_device_that_fails_in_an_append_is_out_before_the_answer_and_a_third_stays()
     pool.record(11, 2, Persist::All).unwrap();
     pool.check();
     assert_eq!(states(&pool.pool), [Out, Out, In, In]);
-    // The error of one without which nothing can be read is the pool's.
+    // The error of a device without which nothing is readable is the pool's.
     pool.disks[2].go();
     assert!(pool.record(11, 1, Persist::Itself).is_err());
     assert_eq!(states(&pool.pool), [Out, Out, In, In]);
@@ -101,7 +101,7 @@ fn a_device_that_fails_in_an_append_is_out_before_the_answer_and_a_third_stays()
     }
     pool.record(11, 1, Persist::Itself).unwrap();
     pool.check();
-    // It opens by these two alone, and by no fewer.
+    // It opens from these two alone, and from no fewer.
     check(&pool.written, 2, &open(2, &pool.disks[2..], false).unwrap());
     for may_miss in [false, true] {
         let error = open(2, &pool.disks[3..], may_miss).unwrap_err();
@@ -124,7 +124,7 @@ fn a_device_that_fails_in_an_append_is_out_before_the_answer_and_a_third_stays()
     pool.check();
 }
 
-/// One that fails in the append, and others with the labels that say so.
+/// One that fails in the append, and others with the labels that record it.
 #[test]
 fn devices_that_fail_together_are_out_together_if_they_are_not_too_many() {
     for (count, expected) in [(2, [Out, Out, In, In]), (3, [In; 4])] {
@@ -136,7 +136,7 @@ fn devices_that_fail_together_are_out_together_if_they_are_not_too_many() {
         pool.disks.iter().for_each(|disk| disk.come_back());
         pool.record(11, 1, Persist::Itself).unwrap();
         assert_eq!(states(&pool.pool), expected);
-        // The newest label may say of one that it is out, but that was not acknowledged by anybody.
+        // The newest label may have it out, but that change was never acknowledged.
         let again = open(2, &pool.disks, false).unwrap();
         assert!(states(&again).iter().filter(|state| **state == In).count() >= 2);
         check(&pool.written, 2, &again);
@@ -144,7 +144,7 @@ fn devices_that_fail_together_are_out_together_if_they_are_not_too_many() {
     }
 }
 
-/// Whichever of the writes of a change the power fails before: the devices open, and have all.
+/// Whichever write of a change the power fails before: the devices open, and have all data.
 #[test]
 fn a_power_failure_in_a_change_of_labels_leaves_a_pool_that_opens() {
     for (writes, k) in (0..24).flat_map(|writes| [(writes, 2), (writes, 3)]) {
@@ -196,7 +196,7 @@ fn a_pool_in_stripes_keeps_its_number_of_devices() {
     }
     pool.pool.take_out(3, "told so").unwrap();
     assert_eq!(states(&pool.pool), [In, In, In, Kept]);
-    // One of the pool that was missing comes back as itself.
+    // A missing device of the pool comes back as itself.
     let without = open(2, &pool.disks[1..], false).unwrap();
     without.fence(2).unwrap();
     assert_eq!(states(&without), [Missing, In, In, Kept]);
@@ -217,7 +217,7 @@ fn a_root_of_other_columns_and_too_many_devices_are_refused() {
     assert!(disks.iter().all(|disk| disk.blocks.lock().unwrap().is_empty()));
 }
 
-/// What labels say is not believed only because they are whole.
+/// Valid checksums alone do not make labels credible.
 #[test]
 fn labels_of_stripes_that_there_can_not_be_are_refused() {
     let pool = Pool::new(2);
@@ -225,7 +225,7 @@ fn labels_of_stripes_that_there_can_not_be_are_refused() {
     let with = |change: &dyn Fn(&mut Label)| {
         let mut label = Label { sequence: 99, ..right.clone() };
         change(&mut label);
-        // All say so, or it would not count.
+        // All labels say so, or it would not count.
         for (disk, member) in pool.disks.iter().zip(&label.members) {
             let of_disk = labels::of_device(&label, member.number, member.device);
             labels::write_both(&**disk, &of_disk).unwrap();
@@ -248,7 +248,7 @@ fn labels_of_stripes_that_there_can_not_be_are_refused() {
     assert!(matches!(opened.read_root(), Err(RootError::None(_))));
 }
 
-/// With no label it would be taken for the only device of a pool.
+/// Without a label it would be taken for the only device of a pool.
 #[test]
 fn a_device_in_stripes_is_no_pool_by_itself() {
     let pool = Pool::new(2);
@@ -282,7 +282,7 @@ fn a_segment_that_is_freed_and_appends_that_fill_no_rows() {
     );
 }
 
-/// Files, by the kernel: what the other tests have lines of their own for.
+/// Files, through the kernel: the other tests use their own lines.
 #[test]
 fn files_are_written_and_read_through_rings() {
     let directory = tempfile::tempdir().unwrap();
@@ -313,7 +313,7 @@ fn files_are_written_and_read_through_rings() {
         channel.complete(&mut ended).unwrap();
     }
     assert!(ended.drain(..).all(|ended| ended.result.is_ok()));
-    // By the channel, by who made the pool the rest.
+    // Through the channel, the rest through the set that made the pool.
     let writes = |device: &DeviceStatus| (device.counts.writes.ok(), device.counts.flushes.ok());
     let all: Vec<_> = pool.devices().iter().map(writes).collect();
     assert!(all.iter().all(|(writes, flushes)| *writes >= 2 && *flushes >= 1), "{all:?}");

@@ -1,4 +1,4 @@
-//! Pools in stripes on disks in memory, of which some fail, lie, or are replaced.
+//! Pools in stripes on in-memory disks, some of which fail, return wrong data, or are replaced.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -72,12 +72,12 @@ impl Pool {
         frame.freeze()
     }
 
-    /// Columns of data of a segment.
+    /// Returns the number of data columns of a segment.
     pub(super) fn columns(&self, segment: u32) -> u8 {
         self.pool.columns(segment).unwrap_or(self.k)
     }
 
-    /// Appends a record of so many rows, if there is room.
+    /// Appends a record of `rows` rows, if there is room.
     pub(super) fn record(&mut self, segment: u32, rows: u32, persist: Persist) -> io::Result<()> {
         let row = self.rows.get(&segment).copied().unwrap_or(0);
         let rows = rows.min(ROWS - row);
@@ -107,7 +107,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Some of all.
+    /// Writes some of everything.
     pub(super) fn fill(&mut self) {
         for (at, segment) in (0..).zip(LOG).take(5) {
             for rows in [1, 3, 2, 5] {
@@ -125,7 +125,7 @@ impl Pool {
         check(&self.written, self.k, &self.pool);
     }
 
-    /// Has a blank device come in the place of one that is out. Who catches up then.
+    /// Replaces a device that is out by a blank one. Returns which devices then lack something.
     pub(super) fn come(&mut self, number: usize) -> Vec<(Lacking, u64)> {
         self.disks[number] = Plain::new();
         let device = Device::over(self.disks[number].clone(), "new".into());
@@ -135,7 +135,7 @@ impl Pool {
         self.pool.lacking()
     }
 
-    /// The same, and gives it all.
+    /// The same, and gives it all it lacks.
     pub(super) fn replace(&mut self, number: usize) {
         self.come(number);
         self.catch_up(number as u16);
@@ -154,7 +154,7 @@ impl Pool {
     }
 }
 
-/// Of so many devices, each two.
+/// Returns all pairs of `n` devices.
 fn pairs(n: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..n).flat_map(move |a| (a + 1..n).map(move |b| (a, b)))
 }
@@ -173,7 +173,7 @@ fn all_is_read_whichever_two_devices_are_lost() {
             for lost in [a, b] {
                 pool.disks[lost].come_back();
             }
-            // The same with devices that were not there at all.
+            // The same without these devices.
             let left = pool.disks.iter().enumerate().filter(|(at, _)| *at != a && *at != b);
             let left: Vec<_> = left.map(|(_, disk)| disk.clone()).collect();
             check(&pool.written, k, &open(k, &left, true).unwrap());
@@ -182,7 +182,7 @@ fn all_is_read_whichever_two_devices_are_lost() {
     }
 }
 
-/// What is where by the definition: the format's document says the same.
+/// The layout by its definition, as in the format's document.
 #[test]
 fn the_layout_is_that_of_the_format() {
     for k in 2..=16u8 {
@@ -236,7 +236,7 @@ fn a_liar_beside_the_own_device_is_found() {
                         let read = pool.pool.read_copy(place, copy, &mut frames);
                         read.is_ok_and(|()| frames[0][..] == expected[..])
                     });
-                    // Where both are others, the own is right.
+                    // If both are other devices, the block's own is right.
                     assert!(found.any(|is_right| is_right), "{k}, {place:?}, {a} and {b} lie");
                     for (lying, before) in [a, b].into_iter().zip(before) {
                         pool.disks[lying].blocks.lock().unwrap().insert(at, before);
@@ -283,7 +283,7 @@ fn copies_are_mended_where_they_are_stored() {
     for (segment, block) in pool.written.keys().filter(|at| LOG.contains(&at.0)).step_by(9) {
         let place = Place::of_block(*segment, *block);
         let read = |copy: &u32| pool.pool.read_copy(place, *copy, &mut [FrameMut::stale()]).is_ok();
-        // The own, or by all others; or without the own in each way.
+        // The block itself, or from all others; or, without it, in each other way.
         assert!(matches!((0..6).filter(read).count(), 2 | 5));
         let read = |copy| pool.pool.read_copy(place, copy, &mut [FrameMut::stale()]);
         assert!(read(6).is_err());

@@ -1,4 +1,4 @@
-//! Pools on two and three disks in memory, of which some fail.
+//! Pools on two and three in-memory disks, some of which fail.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,15 +18,15 @@ use crate::segments::{RootError, Segments};
 pub(super) const GEOMETRY: Geometry =
     Geometry { part_bytes: 1 << 20, segment_count: 16, columns: 1 };
 
-/// A disk in memory that can be gone, or refuse some blocks.
+/// An in-memory disk that can be gone, or refuse some blocks.
 pub(super) struct Plain {
     pub(super) blocks: Mutex<BTreeMap<u64, Frame>>,
     pub(super) len_bytes: AtomicU64,
     pub(super) is_gone: AtomicBool,
-    /// Flushes that have failed, and whether they do.
+    /// The number of failed flushes, and whether flushes fail.
     failures: AtomicU64,
     fails_flushes: AtomicBool,
-    /// Counts the writes of disks that share it; none lands from 0 on.
+    /// Counts down the writes of the disks that share it; at 0 none is done any more.
     pub(super) writes_left: Mutex<Option<Arc<AtomicU64>>>,
 }
 
@@ -140,7 +140,7 @@ pub(super) fn made(count: usize) -> (Vec<Arc<Plain>>, DeviceSet) {
     (disks, set)
 }
 
-/// A pool in stripes: of more than three devices.
+/// Makes a pool in stripes, of more than three devices.
 pub(super) fn made_in_stripes(count: usize) -> (Vec<Arc<Plain>>, DeviceSet) {
     let disks: Vec<_> = (0..count).map(|_| Plain::new()).collect();
     let geometry = GEOMETRY.with_columns(count as u8 - 2).unwrap();
@@ -155,7 +155,7 @@ pub(super) fn made_in_stripes(count: usize) -> (Vec<Arc<Plain>>, DeviceSet) {
     (disks, set)
 }
 
-/// What a disk has of segments other than segment 0, but for zeros.
+/// Returns a disk's content in segments other than segment 0, without zeros.
 pub(super) fn segments_of(disk: &Plain) -> BTreeMap<u64, Frame> {
     let blocks = disk.blocks.lock().unwrap();
     let of_segments = blocks.range(format::geometry::SEGMENT_BYTES_MIN..);
@@ -223,12 +223,12 @@ fn what_is_acknowledged_outlives_two_of_three_devices() {
     assert_eq!(states(&set), [Out, In, Out]);
     disks[1].come_back();
     set.append(place, &[frame(4)]).unwrap();
-    // It opens by itself, alone.
+    // It opens alone.
     let again = opened(&disks[1..2], false).unwrap();
     assert_eq!((states(&again), read(&again, place).unwrap()), (vec![Missing, In, Missing], 4));
 }
 
-/// The devices that went on without it are not connected, and it has no majority.
+/// The devices that continued without it are not connected, and it has no majority.
 #[test]
 fn a_device_that_was_left_behind_does_not_open_alone() {
     let (disks, set) = made(3);
@@ -237,7 +237,7 @@ fn a_device_that_was_left_behind_does_not_open_alone() {
     disks[0].come_back();
     let error = opened(&disks[..1], false).unwrap_err();
     assert!(matches!(error, DeviceSetError::TooFew { there: 1, are_in: 3 }), "{error}");
-    // With one that knows, it is out.
+    // Together with a device that knows, it is out.
     let again = opened(&disks, false).unwrap();
     assert_eq!(states(&again), [Out, In, In]);
     assert_eq!(read(&again, Place::of_block(2, 0)).unwrap(), 1);
@@ -254,7 +254,7 @@ fn one_of_two_opens_only_if_the_other_is_given_up_and_outranks_it_then() {
     let forced = opened(&disks[1..], true).unwrap();
     forced.append(Place::of_block(2, 0), &[frame(2)]).unwrap();
     assert_eq!(states(&forced), [Missing, In]);
-    // The other one comes back: it is not believed, and gets all anew.
+    // The other one comes back: it is not trusted, and is copied to from scratch.
     let both = opened(&disks, false).unwrap();
     assert_eq!(states(&both), [Out, In]);
     both.fence(3).unwrap();
@@ -290,13 +290,13 @@ fn a_device_catches_up_before_it_is_believed() {
     assert_eq!(set.lacking(), [(Lacking::Device(1), 1)]);
     set.append(new, &[frame(3)]).unwrap();
     assert_eq!(disks[1].block(set.locate(new))[0], 3, "it gets what is new");
-    // It has no root, and a crash finds it out.
+    // It has no root, and an opening after a crash sees that.
     assert!(Superblock::decode(&disks[1].block(SUPERBLOCK_OFFSETS_BYTES[0])[..]).is_err());
     assert_eq!(states(&opened(&disks, false).unwrap()), [In, Out]);
     set.copy_to(Lacking::Device(1), old, &[frame(2)]).unwrap();
     set.given(Lacking::Device(1)).unwrap();
     assert_eq!(states(&set), [In, In]);
-    // Now it is as good as the other, which says so.
+    // Now it has everything, and the other's label says so.
     assert_eq!(disks[0].label().members[1].state, MemberState::In);
     disks[0].go();
     set.append(new, &[frame(4)]).unwrap();
@@ -318,7 +318,7 @@ fn what_fails_while_it_catches_up_is_out_again() {
     assert!(set.given(Lacking::Device(2)).is_err());
     disks[2].fails_flushes.store(false, Ordering::Relaxed);
     set.take_back(2).unwrap();
-    // A flush of somebody else has failed: what it was given may be gone.
+    // Another flush has failed: what was copied to it may be gone.
     disks[2].failures.fetch_add(1, Ordering::Relaxed);
     assert!(set.given(Lacking::Device(2)).is_err());
     assert_eq!(states(&set), [In, In, Out]);
@@ -332,7 +332,7 @@ fn a_flush_that_fails_costs_the_device_and_nothing_else() {
     set.write_and_flush(&mut || set.append(place, &[frame(1)])).unwrap();
     assert_eq!(states(&set), [Out, In]);
     assert_eq!(set.flush_failures(), 0);
-    // That of the last is the pool's.
+    // A failed flush of the last one is the pool's.
     disks[1].fails_flushes.store(true, Ordering::Relaxed);
     assert!(set.write_and_flush(&mut || set.append(place, &[frame(1)])).is_err());
     assert!(set.flush_failures() > 0);
@@ -345,7 +345,7 @@ fn roots_go_on_where_a_device_is_lost() {
     set.swap_root(2, &root(3)).unwrap();
     assert_eq!(states(&set), [In, Out, In]);
     assert!(matches!(set.swap_root(2, &root(4)), Err(RootError::Overtaken { .. })));
-    // What it had stands there still, and is not read.
+    // Its old root is still there, and is not read.
     disks[1].come_back();
     let again = opened(&disks, false).unwrap();
     assert_eq!(again.read_root().unwrap().sequence, 3);
