@@ -35,7 +35,7 @@ fn a_seed_gives_the_same_world() {
     }
 }
 
-/// Those that have found something.
+/// Seeds that have found something.
 #[test]
 fn what_has_failed_once_passes() {
     for seed in seeds_that_failed_once("array") {

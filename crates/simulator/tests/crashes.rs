@@ -8,9 +8,10 @@ use store::Durability;
 const SURVIVALS: [Survival; 5] =
     [Survival::Nothing, Survival::All, Survival::Writes, Survival::Sectors, Survival::Torn];
 
-/// A history with more I/Os than this is struck in one way at each of them, not in all ways.
+/// In a history with more I/Os than this the power fails in one way at each of them, not in all
+/// ways.
 const IN_ALL_WAYS_MAX: u64 = 150;
-/// I/Os of one history that are struck: of one with more, every so many.
+/// I/Os of one history at which the power fails: of more than this, every n-th one.
 const STRUCK_MAX: u64 = 80;
 
 fn small(seed: u64, durability: Durability) -> Plan {
@@ -28,14 +29,14 @@ fn at_every_io(seed: u64, durability: Durability) {
     let plan = small(seed, durability);
     let io_count = must_pass(&plan).io_count;
     assert!(io_count > 20, "a history of {io_count} I/Os shows little");
-    // Where there are many, each of them is struck once, and what survives takes turns.
+    // With many I/Os the power fails once at each, and the ways alternate.
     let survivals = |fuse: u64| match io_count {
         0..=IN_ALL_WAYS_MAX => &SURVIVALS[..],
         _ => std::slice::from_ref(&SURVIVALS[(fuse % 5) as usize]),
     };
     for fuse in 1..=io_count {
         for survival in survivals(fuse).iter().copied() {
-            // In three of four cases recovery is struck too, at each of its own I/Os.
+            // In three of four cases the power also fails in recovery, at each of its own I/Os.
             let open_fuses = [Some(fuse % 4).filter(|io| *io > 0), None, None];
             let (survival_seed, survival) = (seed ^ fuse, Some(survival));
             must_pass(&Plan { fuse: Some(fuse), open_fuses, survival, survival_seed, ..plan });
@@ -53,8 +54,8 @@ fn at_every_io_with_answers_from_memory() {
     at_every_io(28, Durability::Flush);
 }
 
-/// Three recoveries in a row are struck, at every combination of their I/Os, and the fourth must
-/// find what the first had to.
+/// The power fails in three recoveries in a row, at every combination of their I/Os, and the fourth
+/// must find what the first had to.
 #[test]
 fn at_every_io_of_recovery_and_of_the_recovery_from_that() {
     let mut all = Summary::default();
@@ -76,8 +77,9 @@ fn at_every_io_of_recovery_and_of_the_recovery_from_that() {
     assert!(all.recovery_crashes > 300 && all.crashes > all.recovery_crashes, "{all}");
 }
 
-/// In segments of 64 KiB, on a device of which places go bad: records and checkpoints go elsewhere,
-/// and the power fails at every I/O of that, or in a full pool, which makes thousands, at 80.
+/// In segments of 64 KiB, on a device with locations that go bad: records and checkpoints go
+/// elsewhere, and the power fails at every I/O of that, or, in a full pool, which makes thousands,
+/// at 80.
 #[test]
 fn at_every_io_beside_bad_places() {
     let mut refused = [0; 2];

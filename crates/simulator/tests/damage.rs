@@ -30,7 +30,7 @@ fn rotten_bits_are_never_returned() {
 
 #[test]
 fn failed_reads_are_medium_errors() {
-    // Of one read in 66, all four tries.
+    // One read in 66 fails in all four tries.
     let seen = all(Damage::FailedReads(350));
     assert!(seen.medium_errors > 0 && seen.right > 0, "{seen:?}");
 }

@@ -1,4 +1,4 @@
-//! Pools on several devices, from seeds that have found something. More are run by the program.
+//! Pools on several devices, from seeds that have found something. The program runs more.
 
 use simulator::devices::{STEPS, With, run};
 use simulator::seeds_that_failed_once;

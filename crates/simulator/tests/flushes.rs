@@ -1,5 +1,5 @@
-//! A flush that fails, on a device that loses then what it should have kept, and says nothing of it
-//! at the next one.
+//! A flush that fails, on a device that then loses unflushed data, and does not report it at the
+//! next flush.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn write(store: &Store, volume: VolumeId, block: u64) -> Result<VolumeReply, Vol
     store.execute(VolumeRequest::Write { volume, range, data, fua: false })
 }
 
-/// The power fails, nothing that was not durable survives, and all of the volume is there.
+/// The power fails, only durable data survives, and all of the volume is there.
 fn assert_all_is_there(disk: &Arc<SimDisk>, store: Store, volume: VolumeId, context: &str) {
     drop(store);
     disk.crash(Survival::Nothing, &mut Rng::new(3));
@@ -57,7 +57,7 @@ fn assert_all_is_there(disk: &Arc<SimDisk>, store: Store, volume: VolumeId, cont
     assert_eq!(report.findings, Vec::<String>::new(), "{context}");
 }
 
-/// The I/Os of a checkpoint, and which of them are flushes.
+/// Returns the I/Os of a checkpoint, `true` for each flush.
 fn ios_of_a_checkpoint(durability: Durability) -> Vec<bool> {
     let (disk, store, _) = filled(durability);
     disk.keep_log();
@@ -67,8 +67,8 @@ fn ios_of_a_checkpoint(durability: Durability) -> Vec<bool> {
     ios.map(|line| line.contains(": flush")).collect()
 }
 
-/// Each flush of a checkpoint, so many, fails once: what it should have kept is written again, and
-/// the store goes on.
+/// Each of the `flushes` flushes of a checkpoint fails once: the data it should have made durable
+/// is written again, and the store continues.
 fn each_flush_of_a_checkpoint_may_fail(durability: Durability, flushes: usize) {
     let ios = ios_of_a_checkpoint(durability);
     assert_eq!(ios.iter().filter(|is_flush| **is_flush).count(), flushes);
@@ -93,8 +93,8 @@ fn a_checkpoint_of_early_answers_is_written_again_with_its_flush() {
     each_flush_of_a_checkpoint_may_fail(Durability::Flush, 4);
 }
 
-/// A flush of the log fails: all that it should have kept is written again, and flushed, before it
-/// is answered, and writing goes on.
+/// A flush of the log fails: the data it should have made durable is written again, and flushed,
+/// before it is answered, and writing continues.
 #[test]
 fn what_a_failed_flush_of_the_log_has_lost_is_written_again() {
     let (disk, store, id) = filled(Durability::Flush);
@@ -112,7 +112,7 @@ fn what_a_failed_flush_of_the_log_has_lost_is_written_again() {
     assert_all_is_there(&disk, store, id, "writes behind it");
 }
 
-/// Only where no flush succeeds any more does writing end, and nothing that was promised is lost.
+/// Writing ends only where no flush succeeds any more, and nothing that was promised is lost.
 #[test]
 fn a_device_on_which_no_flush_succeeds_ends_writing() {
     for by_checkpoint in [false, true] {

@@ -14,7 +14,7 @@ fn all(seeds: std::ops::Range<u64>, plan: impl Fn(u64) -> Plan) -> Summary {
     sum
 }
 
-/// All that a history is made of is there, and not by name only.
+/// Asserts that every part of a history really happened.
 fn assert_full(sum: &Summary) {
     let Summary { taken_busy, growths, checkpoints, turns, .. } = *sum;
     assert!(taken_busy > 5 && growths > 5 && checkpoints > 50 && turns > 50, "{sum}");

@@ -1,5 +1,5 @@
-//! Pools that hold far more than memory does: what opening them costs does not grow with what they
-//! hold, and little memory still finds nearly all that is written once more.
+//! Pools that hold far more than memory does: the cost of opening them does not grow with their
+//! content, and little memory still finds nearly all duplicates.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn make(options: &OpenOptions) -> (Arc<SyntheticDisk>, Store, VolumeId) {
     (disk, store, volume)
 }
 
-/// Opens a pool of so many distinct chunks, behind a checkpoint and with the same log behind that.
+/// Opens a pool with this many distinct chunks in a checkpoint, and always the same log after it.
 /// Returns the bytes that this reads, and how many of its pages and nodes.
 fn opening_reads(chunks: u64) -> (u64, u64) {
     let options = OpenOptions { memory_bytes: 16 << 20, ..OpenOptions::default() };
@@ -54,34 +54,35 @@ fn opening_reads(chunks: u64) -> (u64, u64) {
     (read, memory.misses)
 }
 
-/// `memory opening` looks at a million chunks and more, and at crashes with all the log that there
-/// may be: `./test` runs it, and `cargo xtask bench --only opening`.
+/// `memory opening` covers a million chunks and more, and crashes with the longest possible log:
+/// `./test` runs it, and `cargo xtask bench --only opening`.
 #[test]
 fn it_reads_as_much_for_400_000_chunks_as_for_10_000() {
     for chunks in [10_000, 100_000, 400_000] {
         let (read, pages) = opening_reads(chunks);
         // The log of 8 MiB, and what may be the rest of it: where it ends in its segment differs.
-        // Of it up to 64 MiB are the rest of the segment that the log ends in, and all of the next:
-        // once to look for a copy of a bad header, and once for records that prove a loss.
+        // Up to 64 MiB are the rest of the segment that the log ends in, and all of the next: once
+        // to look for a copy of a bad header, and once for records that prove a loss.
         assert!(read < 72 << 20, "{chunks} chunks: {read} bytes");
-        // A node and a path of directories for what the log changes; 400,000 rows are 3,125 pages.
+        // A node and a path of directories for each change of the log; 400,000 rows are 3,125
+        // pages.
         assert!(pages <= 64, "{chunks} chunks: {pages} pages and nodes");
     }
 }
 
-/// An index that can name one chunk in eight finds stretches of 4 MiB all the same, in whatever
-/// order they come, and however many were found before.
+/// An index with room for one chunk in eight still finds stretches of 4 MiB, in whatever order they
+/// come, and however many were found before.
 #[test]
 fn little_memory_finds_what_is_written_again_in_stretches() {
     const CHUNKS: u64 = 400 * STRETCH;
     const STRETCH: u64 = 1024;
-    // 40% of it are for the index, 8 bytes a chunk.
+    // 40% of it is for the index, 8 bytes a chunk.
     let options = OpenOptions { memory_bytes: CHUNKS * 5 / 2, ..OpenOptions::default() };
     let (_, store, volume) = make(&options);
     fill(&store, volume, CHUNKS);
     let before = store.pool_status().data_bytes;
     assert_eq!(before, CHUNKS * 4096);
-    // 7 has no divisor in common with 400: so each comes once.
+    // 7 and 400 are coprime: so each comes once.
     for turn in 0..400 {
         let first = turn * 7 % 400 * STRETCH;
         for at in (first..first + STRETCH).step_by(8) {

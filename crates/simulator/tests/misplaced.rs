@@ -1,4 +1,4 @@
-//! A write that the device says it has done, and has not: never wrong bytes, and never silence.
+//! A write that the device acknowledges, and has not done: never wrong bytes, and never silence.
 
 use simulator::misplaced::{Seen, misplace};
 
@@ -12,7 +12,7 @@ fn a_lost_misdirected_or_shorn_write_is_told_and_nothing_wrong_is_read() {
         }
     }
     assert!(sum.struck > 20 && sum.superblocks > 2 && sum.records > 10, "{sum:?}");
-    // Few pools are refused, if any: what one write has hit stands elsewhere too.
+    // Few pools are refused, if any: most of what one write held also has another copy.
     assert!(sum.medium_errors > 0 && sum.found_by_scrub > 0, "{sum:?}");
     assert!(sum.found_by_check > 0 && sum.right > 5_000, "{sum:?}");
 }

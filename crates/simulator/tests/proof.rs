@@ -34,8 +34,8 @@ fn the_same_seed_gives_the_same_trace_in_every_kind_of_world() {
     }
 }
 
-/// A device that loses what it said it had flushed: with it the checker must find a loss, or it
-/// would find none of the store's own either.
+/// On a device that loses flushed data the checker must find a loss; otherwise it would find none
+/// of the store's own either.
 #[test]
 fn a_disk_that_ignores_flushes_is_caught() {
     for durability in [Durability::Commit, Durability::Flush] {
@@ -51,7 +51,7 @@ fn a_disk_that_ignores_flushes_is_caught() {
 #[test]
 fn seeds_that_failed_once_pass() {
     let lines = include_str!("../seeds.txt").lines();
-    // Those of the whole array are run in `array.rs`, those of several devices in `devices.rs`.
+    // `array.rs` runs those of the whole array, `devices.rs` those of several devices.
     let is_history = |line: &&str| !line.starts_with(['#', 'a', 'd']) && !line.trim().is_empty();
     for line in lines.filter(is_history) {
         let mut words = line.split_whitespace();

@@ -6,7 +6,7 @@ use block::{DataOut, SectorCount, SectorRange, VolumeReply, VolumeRequest};
 use simulator::disk::{Faults, SimDisk};
 use store::{Change, OpenOptions, Store, VolumeChange};
 
-/// Every read may fail some times, and nothing comes of it: not for data, nor for the metadata
+/// Every read may fail a few times, without consequences: neither for data, nor for the metadata
 /// that an opening, a request, a checkpoint, reclaim or scrubbing needs.
 #[test]
 fn a_read_that_fails_at_first_is_no_failure() {

@@ -1,4 +1,4 @@
-//! Small segments, records and nodes: the log laps its pool, and every boundary meets crashes.
+//! Small segments, records and nodes: the log laps its pool, and crashes hit every boundary.
 
 use simulator::{Plan, Summary, run};
 use store::{Durability, Tuning};
@@ -7,7 +7,7 @@ fn all(seeds: impl Iterator<Item = u64>, durability: Durability) -> Summary {
     let mut sum = Summary::default();
     for seed in seeds {
         let plan = Plan::small_segments(seed, durability);
-        // One that is to get full has the time for it.
+        // A pool that is to get full has the time for it.
         let steps = if has_room(&seed) { plan.steps } else { 4 * plan.steps };
         match run(&Plan { steps, ..plan }) {
             Ok(summary) => sum += &summary,
@@ -29,7 +29,7 @@ fn histories_in_small_segments_with_answers_from_memory() {
     assert!(sum.crashes > 100 && sum.kills > 30 && sum.checkpoints > 200, "{sum}");
 }
 
-/// Somebody follows the pool all the time, and goes on from where it is whenever that ends.
+/// A follower follows the pool all the time, and takes over from where it is at each end.
 #[test]
 fn who_followed_a_pool_finds_in_it_what_a_recovery_finds() {
     let mut sum = Summary::default();
@@ -45,8 +45,8 @@ fn who_followed_a_pool_finds_in_it_what_a_recovery_finds() {
     assert!(taken > 100 && useless > 50 && sum.followed > 1000, "{sum}");
 }
 
-/// The log goes through some segments while a checkpoint waits for each of its writes: what is
-/// freed too early is used at once.
+/// The log goes through several segments while a checkpoint waits for each of its writes: whatever
+/// is freed too early is reused at once.
 #[test]
 fn the_log_goes_far_beside_each_checkpoint() {
     let mut sum = Summary::default();
@@ -60,7 +60,7 @@ fn the_log_goes_far_beside_each_checkpoint() {
     assert!(sum.crashes > 20 && sum.checkpoints > 50, "{sum}");
 }
 
-/// Pools that keep much of themselves for upkeep, and next to nothing, get full, and go on.
+/// Pools with a large reserve for upkeep, and with almost none, get full, and continue.
 #[test]
 fn whatever_the_reserve_is_nothing_is_lost() {
     for (reserve_divisor, seeds) in [(8, [6, 22]), (4096, [14, 30])] {
@@ -74,14 +74,15 @@ fn whatever_the_reserve_is_nothing_is_lost() {
     }
 }
 
-/// A pool that is filled to the last segment takes what needs no room, and refuses the rest.
+/// A pool that is filled to the last segment accepts requests that need no room, and refuses the
+/// rest.
 #[test]
 fn a_pool_that_gets_full_loses_nothing_and_goes_on() {
     let sum = all([6, 7, 14, 15].into_iter(), Durability::Flush);
     assert!(sum.refused_full > 10 && sum.answers > 2 * sum.refused_full, "{sum}");
 }
 
-/// Those of the four kinds of pools that are not filled to the last segment.
+/// Returns whether the seed's kind of pool is one of the two (of four) that keep room free.
 fn has_room(seed: &u64) -> bool {
     seed / 2 % 4 < 2
 }

@@ -1,4 +1,4 @@
-//! The disk itself: what it keeps, loses and does wrongly.
+//! The disk itself: what it keeps and loses, and its faults.
 
 use super::*;
 

@@ -49,7 +49,7 @@ fn what_is_answered_from_memory_survives_in_order() {
 }
 
 /// A change that takes a snapshot of slot 0, which holds 16 sectors of zeros, into slot 1, while
-/// these requests are under way; and what is found when the snapshot holds `tags`.
+/// these requests are in progress; and the state if the snapshot holds `tags`.
 fn snapshot(racing: Vec<(Changing, u64)>, tags: &[Tag]) -> (Changing, State) {
     let id = VolumeId(9);
     let effects = vec![Effect::Replace { slot: 1, id, tags: vec![0; 16], source: Some(0) }];

@@ -1,5 +1,5 @@
 //! The commands whose cost is counted, as hosts send them (SBC-4, SPC-4). The n-th of a kind goes
-//! where chance says within a part of the volume that was written before.
+//! to a random location within a part of the volume that was written before.
 
 use simulator::rng::Rng;
 
@@ -11,18 +11,18 @@ const BLOCK_BYTES: usize = 4096;
 const SECTORS: u64 = 8;
 /// Blocks of 4 KiB in a MiB.
 const MIB_BLOCKS: u64 = 256;
-/// What is written before all else, from the volume's beginning on: four times what memory holds.
+/// Blocks written first, from the volume's start on: four times what memory holds.
 const FILLED_BLOCKS: u64 = 64 * MIB_BLOCKS;
-/// Where commands write: behind that.
+/// Blocks in the range that commands write, after the filled ones.
 const WRITTEN_BLOCKS: u64 = 64 * MIB_BLOCKS;
-/// Blocks that are read again and again.
+/// Blocks that are read repeatedly.
 const CACHED_BLOCKS: u64 = 64;
 /// Blocks of one write while the volume is filled.
 const FILL_STEP_BLOCKS: u64 = 64;
 /// The first block that an offload changes, of a MiB of its own.
 const OFFLOADED_BLOCK: u64 = FILLED_BLOCKS + WRITTEN_BLOCKS;
 
-/// A CDB of 10 bytes: operation, address, length; of blocks of 4 KiB.
+/// A CDB of 10 bytes: operation, address, length; in blocks of 4 KiB.
 fn ten(operation: u8, block: u64, count: u64) -> Vec<u8> {
     let [a, b, c, d] = ((block * SECTORS) as u32).to_be_bytes();
     let [high, low] = ((count * SECTORS) as u16).to_be_bytes();
@@ -45,23 +45,23 @@ fn write(block: u64, data: Vec<u8>) -> Command {
     bringing(ten(0x2a, block, (data.len() / BLOCK_BYTES) as u64), data)
 }
 
-/// Bytes that nothing can be saved of; always the same for one seed.
+/// Returns incompressible bytes; always the same for one seed.
 fn incompressible(seed: u64, bytes: usize) -> Vec<u8> {
     let mut rng = Rng::new(seed);
     (0..bytes / 8).flat_map(|_| rng.draw().to_le_bytes()).collect()
 }
 
-/// What a block of the filled part holds.
+/// Returns the content of a block of the filled part.
 fn filled(block: u64) -> Vec<u8> {
     incompressible(block, BLOCK_BYTES)
 }
 
-/// Bytes that nobody has written before.
+/// Returns bytes that were never written before.
 fn fresh(world: &mut World, bytes: usize) -> Vec<u8> {
     incompressible(world.rng.draw(), bytes)
 }
 
-/// A place for so many blocks in the part that is written, where a write of as many may be.
+/// Returns a random location for `blocks` blocks in the part that commands write.
 fn place(world: &mut World, blocks: u64) -> u64 {
     FILLED_BLOCKS + world.rng.below(WRITTEN_BLOCKS / blocks) * blocks
 }
@@ -83,7 +83,7 @@ pub fn read_cached(_: &mut World, nth: u64) -> Command {
     read(nth % CACHED_BLOCKS)
 }
 
-/// In order, so that what comes again has left memory long ago.
+/// In order, so that a block was evicted long before it is read again.
 pub fn read_from_device(_: &mut World, nth: u64) -> Command {
     read(FILLED_BLOCKS / 2 + nth % (FILLED_BLOCKS / 2))
 }
@@ -117,7 +117,7 @@ pub fn write_256_kib(world: &mut World, _: u64) -> Command {
     write_long(world, 64)
 }
 
-/// A MiB is written, that an offload takes away again.
+/// Writes a MiB again that an offload has replaced.
 fn refill(world: &mut World) {
     for step in 0..MIB_BLOCKS / FILL_STEP_BLOCKS {
         let data = fresh(world, FILL_STEP_BLOCKS as usize * BLOCK_BYTES);
@@ -164,7 +164,7 @@ pub fn extended_copy(world: &mut World, _: u64) -> Command {
     bringing(cdb, list)
 }
 
-/// The NAA designator of the logical unit in page 83h (SPC-4, 7.8.6).
+/// Returns the NAA designator of the logical unit in page 83h (SPC-4, 7.8.6).
 fn naa_of(page: &[u8]) -> Option<[u8; 16]> {
     let mut rest = page.get(4..)?;
     while let [code, kind, _, length, more @ ..] = rest {
@@ -177,7 +177,7 @@ fn naa_of(page: &[u8]) -> Option<[u8; 16]> {
     None
 }
 
-/// Of one logical block, as a lock is taken: what is there is what was written last.
+/// Of one logical block, as a lock is taken: it expects the last content written.
 pub fn compare_and_write(world: &mut World, nth: u64) -> Command {
     let block = FILLED_BLOCKS - 1;
     let lock = |nth: u64| incompressible(u64::MAX - nth, SECTOR_BYTES);

@@ -1,6 +1,6 @@
-//! What each kind of command costs on its way from its first byte to the last of its answer,
-//! counted and not timed: allocations, system calls, requests to the device. None may become more
-//! than the table below says; who needs fewer lowers it.
+//! What each kind of command costs from its first byte to the last byte of its answer, counted and
+//! not timed: allocations, system calls, requests to the device. None may exceed the table below;
+//! lower its numbers when a change needs fewer.
 //!
 //! `HOLDFAST_ALLOCATIONS=COMMAND` prints where the allocations of a command come from.
 
@@ -17,7 +17,7 @@ use world::{Command, Spent, World};
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting(System);
 
-/// What is counted, of one command on average.
+/// The counts, for one command on average.
 const COLUMNS: [&str; 5] = ["allocations", "bytes", "system calls", "reads", "writes, flushes"];
 
 /// A kind of command: its n-th one, how many are counted, after as many that are not (these grow
@@ -40,7 +40,7 @@ const ROWS: [Row; 12] = [
     ("EXTENDED COPY 1 MiB", of::extended_copy, 100, [31.1, 7520.0, 3.0, 0.0, 1.0]),
 ];
 
-/// What a command of a kind costs on average.
+/// Returns what a command of a kind costs on average.
 fn measure(world: &mut World, (name, nth, count, _): Row) -> [f64; COLUMNS.len()] {
     let mut spent = Spent::default();
     for number in 0..2 * count {

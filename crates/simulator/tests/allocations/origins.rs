@@ -1,5 +1,4 @@
-//! Where the allocations of a kind of command come from, for whoever asks by
-//! `HOLDFAST_ALLOCATIONS`.
+//! Where the allocations of a kind of command come from, if `HOLDFAST_ALLOCATIONS` asks for it.
 
 use std::backtrace::Backtrace;
 use std::cell::RefCell;
@@ -7,12 +6,12 @@ use std::collections::BTreeMap;
 
 /// How many callers are shown of an allocation.
 const CALLERS: usize = 14;
-/// In whose functions they are.
+/// Functions whose names contain one of these are shown.
 const OURS: [&str; 7] =
     ["front::", "iscsi::", "scsi::", "store::", "target::", "block::", "segments::"];
 
 thread_local! {
-    /// Allocations and their bytes, by who makes them.
+    /// Allocations and their bytes, by their callers.
     static FOUND: RefCell<BTreeMap<String, (u64, usize)>> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -20,10 +19,10 @@ fn is_asked_for(name: &str) -> bool {
     std::env::var("HOLDFAST_ALLOCATIONS").is_ok_and(|asked| asked == name)
 }
 
-/// Looks at allocations until it is dropped.
+/// Records allocations until it is dropped.
 pub struct Origins(());
 
-/// Starts to look, if somebody has asked for this kind and it counts.
+/// Starts recording, if this kind was asked for and is being counted.
 pub fn of(name: &str, is_counted: bool) -> Option<Origins> {
     (is_counted && is_asked_for(name)).then(|| {
         sys::allocations::observe(Some(note));

@@ -1,4 +1,4 @@
-//! A host, a front end, and the store below it, on a disk in memory: without sockets, threads or
+//! A host, a front end, and the store below it, on an in-memory disk: without sockets, threads or
 //! time, so that the same commands cost the same each time.
 
 use std::collections::VecDeque;
@@ -22,26 +22,26 @@ const LUN: [u8; 8] = [0, 1, 0, 0, 0, 0, 0, 0];
 const MIB: u64 = 1 << 20;
 const POOL_BYTES: u64 = 1024 * MIB;
 const VOLUME_BYTES: u64 = 256 * MIB;
-/// What a quarter of [`super::commands::FILLED_BYTES`] has room in as data.
+/// Enough memory for a quarter of [`super::commands::FILLED_BYTES`] as data.
 const MEMORY_BYTES: u64 = 32 * MIB;
 /// More than any of the commands takes.
 const POOLED_FRAMES: usize = 256;
 /// GOOD (SAM-5, 5.3).
 const GOOD: u8 = 0;
 
-/// A command, and all that it brings.
+/// A command, and its data.
 pub struct Command {
     pub cdb: Vec<u8>,
     pub data_out: Option<Vec<u8>>,
     pub data_in_bytes: u32,
 }
 
-/// What a command, or several, have cost.
+/// The cost of one or more commands.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spent {
-    /// Of the front end and all below it, but for the disk.
+    /// Those of the front end and all below it, except the disk.
     pub allocations: Allocations,
-    /// Calls that receive, send, or give requests to the kernel.
+    /// Calls that receive, send, or submit requests to the kernel.
     pub system_calls: u64,
     /// Reads of the device.
     pub reads: u64,
@@ -58,7 +58,7 @@ impl std::ops::AddAssign for Spent {
     }
 }
 
-/// The two directions of a connection, which takes all at once.
+/// The two directions of a connection, which accepts any amount at once.
 #[derive(Default)]
 struct Pipes {
     to_array: VecDeque<u8>,
@@ -97,13 +97,13 @@ pub struct World {
     array: Controller,
     pipes: Pipes,
     host: Initiator,
-    /// For what commands hold, and where they go.
+    /// For the data of commands, and their locations.
     pub rng: Rng,
 }
 
 impl World {
-    /// A pool with an empty volume, and a host that is logged in and has heard that the array was
-    /// started.
+    /// Makes a pool with an empty volume, and a host that is logged in and has received the unit
+    /// attention of the array's start.
     pub fn new() -> Self {
         let (disk, mut rng) = (Arc::new(SimDisk::new(POOL_BYTES, 1)), Rng::new(1));
         let clock = Arc::new(SimClock::default());
@@ -116,7 +116,7 @@ impl World {
             ..Options::default()
         });
         host.login();
-        // All that is ever on its way has room, so that the network allocates nothing.
+        // All data in flight has room, so that the network allocates nothing.
         let (to_array, to_host) = (VecDeque::with_capacity(1 << 20), Vec::with_capacity(1 << 20));
         let pipes = Pipes { to_array, to_host, calls: 0 };
         let mut world = Self { disk, clock, array, pipes, host, rng };
@@ -126,7 +126,7 @@ impl World {
         world
     }
 
-    /// Sends a command, which has to succeed, and returns what it has cost and what it brings.
+    /// Sends a command, which has to succeed, and returns its cost and its data.
     pub fn command(&mut self, command: Command) -> (Spent, Vec<u8>) {
         self.do_chores();
         let name = command.cdb[0];
@@ -145,7 +145,7 @@ impl World {
             Event::Answered(answer) if Ok(answer.itt) == asked => answer,
             other => panic!("{other:?}"),
         };
-        // What an answer leaves to be done is its command's as well.
+        // Work left after an answer counts for its command as well.
         spent += self.turn();
         while self.array.is_busy(0) {
             self.array.disk_step(0, &mut self.rng);
@@ -156,7 +156,7 @@ impl World {
         (answer.status, spent, answer.data_in)
     }
 
-    /// Goes on until the host has an event.
+    /// Runs until the host has an event.
     fn next_event(&mut self, spent: &mut Spent) -> Event {
         for _ in 0..1000 {
             if let Some(event) = self.host.next_event() {
@@ -170,7 +170,7 @@ impl World {
         panic!("nothing happens");
     }
 
-    /// What the host has to say comes, and a turn of the front end takes all that there is to do.
+    /// Delivers what the host sends, and runs a turn of the front end to its end.
     fn turn(&mut self) -> Spent {
         self.clock.advance_to(self.clock.time() + Duration::from_micros(10));
         let sent = self.host.output().len();
@@ -188,7 +188,7 @@ impl World {
         Spent { allocations, system_calls, ..Spent::default() }
     }
 
-    /// What other threads do, between two commands.
+    /// Does the work of other threads, between two commands.
     fn do_chores(&mut self) {
         while let Some(chore) = self.array.wanted() {
             self.array.chores().run(chore, 0).unwrap();
@@ -196,8 +196,8 @@ impl World {
     }
 }
 
-/// The disk in memory keeps the frames that are written to it. Others give them back, so that the
-/// pool of a thread has some.
+/// The in-memory disk keeps the frames that are written to it. Other disks return them, so that a
+/// thread's pool has some.
 fn give_back_frames() {
     drop((0..POOLED_FRAMES).map(|_| FrameMut::stale()).collect::<Vec<_>>());
 }

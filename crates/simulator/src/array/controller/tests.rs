@@ -82,7 +82,7 @@ impl World {
         panic!("nothing happens");
     }
 
-    /// Status, sense data and data of a command.
+    /// Returns status, sense data and data of a command.
     fn command(
         &mut self,
         cdb: &[u8],

@@ -6,11 +6,11 @@ use initiator::{Answer, Attribute, Event, Function, Initiator, Itt, Options};
 use super::super::network::{Rules, Side};
 use super::*;
 
-/// How much time each look at the clock takes.
+/// How far each reading of the clock advances it.
 const TICK_NS: u64 = 10_000;
-/// What one host asks for at once.
+/// Commands that one host sends at once.
 const MANY: usize = 48;
-/// Slices of 60 us, and what is at their ends.
+/// Slices of 60 us, and the answers at their ends.
 const ANSWERS_OF_A_TURN_MAX: usize = 6;
 
 fn host_name(number: usize) -> String {
@@ -35,12 +35,12 @@ struct World {
     clock: Arc<SimClock>,
     rng: Rng,
     hosts: Vec<(Initiator, Link)>,
-    /// Of the sessions of both.
+    /// Those of both sessions.
     tsih: [u16; 2],
 }
 
 impl World {
-    /// Both are logged in, and have heard that the array was started.
+    /// Logs both hosts in; they have received the unit attention of the array's start.
     fn new(disk: &Arc<SimDisk>) -> Self {
         let clock = Arc::new(SimClock::new(TICK_NS));
         let mut array = Controller::open(disk, &setup(), &clock).unwrap();
@@ -79,7 +79,7 @@ impl World {
         }
     }
 
-    /// The first host reads blocks.
+    /// Makes the first host read blocks.
     fn send_reads(&mut self, blocks: std::ops::Range<usize>) {
         let reads: Vec<_> = blocks
             .map(|at| at as u16)
@@ -89,7 +89,7 @@ impl World {
         self.send(0, &reads);
     }
 
-    /// Carries all that is to be carried at the moment.
+    /// Delivers all that the network can deliver now.
     fn carry(&mut self) {
         let now = self.clock.time();
         for (host, link) in &mut self.hosts {
@@ -129,7 +129,7 @@ impl World {
         panic!("nothing happens");
     }
 
-    /// The answers that a host has got.
+    /// Returns the answers that a host has received.
     fn take_answers(&mut self, host: usize) -> Vec<Answer> {
         let event = std::iter::from_fn(|| self.hosts[host].0.next_event());
         let answer = |event| match event {
@@ -139,12 +139,12 @@ impl World {
         event.map(answer).collect()
     }
 
-    /// How many those are.
+    /// Returns how many those are.
     fn answers(&mut self, host: usize) -> usize {
         self.take_answers(host).len()
     }
 
-    /// How many answers to reads the first host has got, and how many others.
+    /// Returns how many answers to reads the first host has received, and how many others.
     fn answers_by_kind(&mut self) -> (usize, usize) {
         let (reads, others): (Vec<_>, Vec<_>) =
             self.take_answers(0).into_iter().partition(|answer| !answer.data_in.is_empty());
@@ -159,8 +159,8 @@ impl World {
         });
     }
 
-    /// The other host sends a command that needs no disk while the first one waits for so many:
-    /// it is answered in the next turn, and not all others are before it.
+    /// The other host sends a command that needs no disk while `waiting` commands of the first one
+    /// wait: it is answered in the next turn, and not all others are before it.
     fn assert_is_served_beside(&mut self, waiting: usize) {
         assert!(waiting > ANSWERS_OF_A_TURN_MAX, "there is enough to do: {waiting}");
         self.send(1, &[&[0; 6][..]]);
@@ -185,7 +185,7 @@ fn a_host_that_sends_much_at_once_does_not_hold_up_another() {
     world.assert_is_served_beside(MANY);
 }
 
-/// A pool with blocks that are each read by themselves, as nothing of them can be compressed.
+/// A pool with incompressible blocks, so that each is read by itself.
 fn written() -> Arc<SimDisk> {
     let disk = pool();
     let first = World::new(&disk);
@@ -204,7 +204,7 @@ fn written() -> Arc<SimDisk> {
 #[test]
 fn what_ends_at_once_on_the_disk_does_not_hold_up_another_host() {
     let disk = written();
-    // What the reads need of the map ends before: in how many steps is found in a first world.
+    // Reads of the map complete before those of data: a first world counts the steps they take.
     let mut world = reading(&disk);
     let mut steps = 0;
     while world.answers(0) == 0 {
@@ -223,7 +223,7 @@ fn what_ends_at_once_on_the_disk_does_not_hold_up_another_host() {
     world.assert_is_served_beside(MANY);
 }
 
-/// A world that has nothing in memory, and whose first host reads all blocks.
+/// A world with nothing in memory, whose first host reads all blocks.
 fn reading(disk: &Arc<SimDisk>) -> World {
     let mut world = World::new(disk);
     world.send_reads(0..MANY);
@@ -247,7 +247,7 @@ fn a_front_end_looks_around_for_reads_and_not_for_commits() {
         world.array.is_busy(0)
     };
     assert!((0..100).any(|_| has_begun()));
-    // Of what has come there may be more to take first.
+    // There may be received data to process first.
     let mut sleeps = || {
         world.turn();
         world.array.is_busy(0) && world.array.due_at() > world.clock.time()
@@ -289,7 +289,7 @@ fn what_has_ended_on_the_disk_waits_for_a_turn_that_has_time_and_not_for_long() 
     world.send_reads(0..MANY);
     (0..100).for_each(|_| world.turn());
     world.end_all_reads();
-    // Some turns' worth of commands that need no disk.
+    // Several turns' worth of commands that need no disk.
     world.send(0, &[&[0; 6][..]; MANY]);
     world.turn();
     let (reads, others) = world.answers_by_kind();
@@ -303,7 +303,7 @@ fn what_has_ended_on_the_disk_waits_for_a_turn_that_has_time_and_not_for_long() 
 
 const LUN: [u8; 8] = [0, 1, 0, 0, 0, 0, 0, 0];
 
-/// A world whose first host has a write on its way to the disk: its tag.
+/// A world whose first host has a write in flight to the disk, and the write's tag.
 fn writing(disk: &Arc<SimDisk>) -> (World, Itt) {
     let mut world = World::new(disk);
     let cdb = [0x2a, 0, 0, 0, 0, 0, 0, 0, 8, 0];
@@ -317,7 +317,7 @@ fn writing(disk: &Arc<SimDisk>) -> (World, Itt) {
     (world, itt)
 }
 
-/// A host resets the unit. It is answered when the write has ended, and not before.
+/// A host resets the unit. The answer comes once the write has completed, and not before.
 fn assert_reset_awaits_the_write(world: &mut World, host: usize) {
     let reset = Function::LogicalUnitReset;
     let asked = world.hosts[host].0.task_management(reset, LUN).unwrap();
@@ -335,7 +335,7 @@ fn assert_reset_awaits_the_write(world: &mut World, host: usize) {
     }
 }
 
-/// What a host does on its second path when it has lost the first one.
+/// A host does this on its second path after losing the first one.
 #[test]
 fn a_reset_awaits_a_write_whose_connection_is_lost() {
     let (mut world, _) = writing(&pool());
@@ -356,7 +356,7 @@ fn a_reset_awaits_a_write_that_is_being_aborted() {
     assert!(matches!(aborted, Some(Event::TaskManagementAnswered { response: 0, .. })));
 }
 
-/// Connection reinstatement: the host sends again what it has got no answer to, and more.
+/// Connection reinstatement: the host sends unanswered commands again, and more.
 #[test]
 fn a_connection_that_takes_the_place_of_another_awaits_its_write() {
     let (mut world, _) = writing(&pool());

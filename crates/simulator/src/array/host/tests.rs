@@ -1,4 +1,4 @@
-//! Worlds with hosts that ask for anything.
+//! Worlds with hosts that send commands of all kinds.
 
 use super::*;
 use crate::array::STEPS;
@@ -21,7 +21,7 @@ fn whole(seed: u64, done: Done) -> (Summary, Counts) {
 #[test]
 fn hosts_that_ask_for_anything_get_what_some_order_gives() {
     let (mut all, mut good, mut least) = (Summary::default(), 0, Counts::default());
-    // Others than in `tests/array.rs`.
+    // Other seeds than in `tests/array.rs`.
     for seed in 100..190 {
         let (done, counts) = whole(seed, run(of_seed(seed, STEPS)));
         all += done;
@@ -48,7 +48,7 @@ fn hosts_that_ask_for_anything_get_what_some_order_gives() {
 
 #[test]
 fn a_seed_gives_the_same_run() {
-    // The second one has more data than is cached: what is evicted follows from the seed as well.
+    // The second one has more data than the cache holds: evictions follow from the seed as well.
     for seed in [3, 31] {
         assert_eq!(run(of_seed(seed, STEPS)), run(of_seed(seed, STEPS)), "seed {seed}");
     }
@@ -60,7 +60,7 @@ fn nothing_takes_effect_after_the_answer_to_a_logout() {
     for seed in 0..12 {
         let mix = Mix { logouts: 150, aborts: 0, ..Mix::default() };
         let (world, plan) = of_seed(seed, STEPS);
-        // With this mix hosts end what others have asked.
+        // With this mix hosts abort each other's commands.
         let plan = Plan { in_flight_max: 5, mix, is_prompt: false, ..plan };
         whole(seed, run((world, plan)));
     }

@@ -1,5 +1,5 @@
-//! Histories by hand, all histories of a few operations against an oracle that tries everything,
-//! and executions of a simulated register with and without faults.
+//! Handmade histories, all histories of a few operations against an exhaustive oracle, and
+//! executions of a simulated register with and without faults.
 
 mod executions;
 mod oracle;
@@ -22,7 +22,7 @@ impl Linear {
         assert_eq!(self.answer(id, Outcome::Done), Ok(()));
     }
 
-    /// Whether a read from now to now may get this.
+    /// Returns whether a read that starts and ends now may get this value.
     fn reads(&mut self, value: u64) -> bool {
         let id = self.invoke(BLOCK, Op::Read);
         self.answer(id, Outcome::Read(value)).is_ok()
@@ -96,7 +96,7 @@ fn writes_at_a_time_leave_the_value_of_one() {
     }
 }
 
-/// A write of what is there already may also come after another write.
+/// A write of the value already there may also come after another write.
 #[test]
 fn a_write_that_could_have_changed_nothing_may_have_come_last() {
     let mut monitor = written(&[5]);
@@ -187,7 +187,7 @@ fn a_lost_compare_and_write_explains_a_miscompare() {
     assert_eq!(monitor.never_again(lost), Ok(()));
 }
 
-/// A write of what is there already hides others, so that a compare-and-write may come last.
+/// A write of the value already there hides others, so that a compare-and-write may come last.
 #[test]
 fn a_write_that_changes_nothing_hides_others() {
     let mut monitor = monitor();
@@ -243,7 +243,7 @@ fn too_much_in_flight_is_said() {
     assert!(matches!(result, Err(Wrong::TooMany { .. })));
 }
 
-/// Writes that nobody looks at cost little, however many there are.
+/// Writes that nobody reads cost little, however many there are.
 #[test]
 fn writes_alone_do_not_add_up() {
     let mut monitor = Linear::new(100);
@@ -257,7 +257,7 @@ fn writes_alone_do_not_add_up() {
     assert_eq!(monitor.possible(BLOCK), BTreeSet::from([60]));
 }
 
-/// As many lost writes as there may be cost little, as none of them has to take effect.
+/// The maximum of lost writes costs little, as none of them has to take effect.
 #[test]
 fn lost_writes_do_not_add_up() {
     let mut monitor = Linear::new(1000);

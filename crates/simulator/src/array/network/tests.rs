@@ -10,7 +10,7 @@ fn bytes(count: usize) -> Vec<u8> {
     (0..count).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
-/// Reads all that can be read at `now`; whether the end was seen.
+/// Reads all that can be read at `now`; returns whether the end was seen.
 fn drain(network: &mut Network, link: Link, side: Side, now: Duration, into: &mut Vec<u8>) -> bool {
     let mut buffer = [0; 150];
     loop {

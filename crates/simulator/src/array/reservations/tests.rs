@@ -1,4 +1,4 @@
-//! Histories by hand, and executions with and without faults.
+//! Handmade histories, and executions with and without faults.
 
 mod executions;
 
@@ -14,7 +14,7 @@ fn monitor() -> Reservations {
 }
 
 impl Reservations {
-    /// Asks and is answered, with nothing between.
+    /// Sends an operation and answers it at once.
     fn now(&mut self, op: Op, outcome: Outcome) -> bool {
         let id = self.invoke(op);
         self.answer(id, &outcome).is_ok()
@@ -24,7 +24,7 @@ impl Reservations {
         assert!(self.now(Op::Out(nexus, action), Outcome::Good), "{nexus:?} {action:?}");
     }
 
-    /// What a command gets, which has to be certain.
+    /// Returns the outcome of a command, which has to be certain.
     fn gets(&self, nexus: Nexus, access: Access) -> Outcome {
         self.certain(Op::Command(nexus, access))
     }
@@ -36,7 +36,7 @@ impl Reservations {
         outcome
     }
 
-    /// Whether both answers are possible.
+    /// Returns whether both outcomes are possible.
     fn is_open(&mut self, nexus: Nexus, access: Access) -> bool {
         let probe = |monitor: &mut Self, outcome: &Outcome| {
             let id = monitor.invoke(Op::Command(nexus, access));
@@ -52,7 +52,7 @@ fn register(new_key: u64) -> Action {
     Action::Register { key: 0, new_key, ignores_key: true, is_kept: false }
 }
 
-/// A (key 10) holds it with this type, B (key 20) is registered, C is not.
+/// A (key 10) holds the reservation with this type, B (key 20) is registered, C is not.
 fn held(kind: Kind) -> Reservations {
     let mut monitor = monitor();
     monitor.good(A, register(10));
@@ -61,7 +61,7 @@ fn held(kind: Kind) -> Reservations {
     monitor
 }
 
-/// SPC-4, table 67: for A, B and C, who is let in to read and to write.
+/// SPC-4, table 67: which of A, B and C may read and write.
 #[test]
 fn whom_each_type_bars() {
     for (kind, reads, writes) in [
@@ -177,7 +177,7 @@ fn preempting_takes_over() {
     assert!(monitor.now(Op::ReadReservation, Outcome::Held(Some((20, kind)))));
     assert_eq!(monitor.gets(A, Access::Read), Outcome::Conflict);
     assert_eq!(monitor.gets(B, Access::Write), Outcome::Good);
-    // Who holds nothing loses the registration alone.
+    // A nexus that does not hold the reservation loses only its registration.
     let mut monitor = held(Kind::WriteExclusive);
     monitor.good(A, Action::Preempt { key: 10, victim: 20, kind });
     assert!(monitor.now(Op::ReadReservation, Outcome::Held(Some((10, Kind::WriteExclusive)))));
@@ -234,7 +234,7 @@ fn while_an_action_is_in_flight_both_answers_are_possible() {
     assert_eq!(monitor.gets(C, Access::Write), Outcome::Good);
 }
 
-/// A write that was in flight all the while may have come before a reservation.
+/// A write that was in flight all the time may have come before a reservation.
 #[test]
 fn a_command_in_flight_may_have_come_before() {
     for outcome in [Outcome::Good, Outcome::Conflict] {
@@ -273,7 +273,7 @@ fn what_is_not_kept_is_lost_with_the_power() {
     }
 }
 
-/// What others felt of an action that was not answered is no promise.
+/// The effect of an unanswered action on others is no promise.
 #[test]
 fn a_restart_may_undo_what_was_not_answered() {
     let kind = Kind::WriteExclusive;
@@ -289,7 +289,7 @@ fn a_restart_may_undo_what_was_not_answered() {
     assert_eq!(monitor.in_flight(), 0);
 }
 
-/// Nor is what others were refused for.
+/// Neither is a conflict that others got from it.
 #[test]
 fn a_restart_may_undo_what_others_were_refused_for() {
     let mut monitor = monitor();

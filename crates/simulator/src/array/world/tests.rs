@@ -18,7 +18,8 @@ fn name(number: usize) -> String {
     format!("iqn.2026-01.example:host-{number}")
 }
 
-/// The world of a seed, for hosts that ask for less, of one small volume, and answer no pings.
+/// The world of a seed with one small volume, for hosts that send fewer kinds of commands and
+/// answer no pings.
 fn world(seed: u64) -> World {
     let (mut world, _) = plain(seed, STEPS);
     world.setup.ports = 2;
@@ -28,7 +29,7 @@ fn world(seed: u64) -> World {
     world
 }
 
-/// The content that a tag stands for.
+/// Returns the content that a tag stands for.
 fn content(tag: u64) -> Vec<u8> {
     (0..512_u64)
         .flat_map(|word| if tag == 0 { [0; 8] } else { mix(tag ^ word << 40).to_le_bytes() })
@@ -43,7 +44,7 @@ struct Writer {
     lost: Vec<OpId>,
 }
 
-/// All of them, and the monitor.
+/// All hosts, and the monitor.
 struct Writers {
     all: Vec<Writer>,
     linear: Linear,
@@ -80,7 +81,7 @@ impl Writers {
         Self { all: (0..3).map(writer).collect(), linear, rng, tags, next_tag, answers, trace }
     }
 
-    /// The connection of one is gone.
+    /// Handles the loss of a host's connection.
     fn lost(&mut self, number: usize, for_ever: bool) {
         let writer = &mut self.all[number];
         for (op, writes) in std::mem::take(&mut writer.under_way).into_values() {
@@ -93,7 +94,7 @@ impl Writers {
         }
     }
 
-    /// What was lost has taken effect, or never will: its session has ended.
+    /// Lost commands have taken effect, or never will: their session has ended.
     fn over(&mut self, number: usize) {
         for op in std::mem::take(&mut self.all[number].lost) {
             self.linear.never_again(op).unwrap();
@@ -149,7 +150,7 @@ impl Writers {
                     };
                     done.map_err(|wrong| wrong.to_string())?;
                 }
-                // Of the window, from an array that goes on with its connection.
+                // About the window, from an array that continues the connection.
                 Event::Nop(Nop::Told) => {}
                 other => return Err(format!("{other:?}")),
             }
@@ -223,7 +224,8 @@ fn plain_hosts_get_what_some_order_of_their_commands_gives() {
     assert!(all.answers > 10_000 && all.crashes > 100 && all.kills > 100, "{all}");
 }
 
-/// Hosts notice a pause, and no more: what they have sent is done once, at one array or the next.
+/// Hosts notice a pause, and nothing else: what they have sent is done once, at one array or the
+/// next.
 #[test]
 fn plain_hosts_go_on_after_planned_switches() {
     let mut all = Summary::default();

@@ -1,15 +1,15 @@
-//! Executions of simulated blocks by simulated hosts: right ones never alarm; each with a fault
-//! does.
+//! Executions of simulated blocks by simulated hosts: correct ones never raise an alarm; each one
+//! with a fault does.
 
 use super::*;
 use crate::rng::Rng;
 
 const BLOCKS: u64 = 4;
 
-/// A fault, of which there is one in an execution.
+/// A fault; an execution has at most one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
-    /// A read gets what was there before the last write, which was answered.
+    /// A read returns the content before the last write, which was answered.
     StaleRead,
     /// A write is answered and not done.
     LostUpdate,
@@ -17,9 +17,9 @@ enum Fault {
     LateWrite,
     /// Two compare-and-writes have matched the same content.
     MatchedTwice,
-    /// What was refused was done all the same.
+    /// A refused write was done all the same.
     RefusedWrite,
-    /// A copy brings what its source had before the copy began.
+    /// A copy writes its source's content from before the copy began.
     StaleCopy,
 }
 
@@ -28,12 +28,12 @@ struct Command {
     id: OpId,
     block: Block,
     op: Op,
-    /// What it will be answered; `None` until it has taken effect.
+    /// Its answer; `None` until it has taken effect.
     outcome: Option<Outcome>,
     lost: bool,
 }
 
-/// The blocks and those who use them.
+/// The blocks and their users.
 struct World {
     rng: Rng,
     monitor: Linear,
@@ -94,7 +94,7 @@ impl World {
         self.commands[at].outcome = Some(outcome);
     }
 
-    /// One thing happens.
+    /// Lets one event happen.
     fn step(&mut self) -> Result<(), Wrong> {
         if self.commands.len() < 8 && (self.commands.is_empty() || self.rng.chance(40)) {
             let block = Block(self.rng.below(BLOCKS));
@@ -139,7 +139,7 @@ impl World {
         }
     }
 
-    /// All commands end, and each block is read.
+    /// Completes all commands, and reads each block.
     fn settle(&mut self) -> Result<(), Wrong> {
         while let Some(command) = self.commands.pop() {
             self.monitor.never_again(command.id)?;
@@ -162,7 +162,7 @@ impl World {
         self.monitor.answer(id, Outcome::Done)
     }
 
-    /// The fault happens to a block while the others are busy.
+    /// Injects the fault into a block while others are busy.
     fn inject(&mut self, fault: Fault, block: Block) -> Result<(), Wrong> {
         let before = self.value(block);
         match fault {
@@ -214,7 +214,7 @@ impl World {
         }
     }
 
-    /// Something else goes on, on other blocks.
+    /// Lets something else happen, on other blocks.
     fn busy(&mut self) -> Result<(), Wrong> {
         for _ in 0..5 {
             let block = Block(100 + self.rng.below(2));
@@ -252,7 +252,7 @@ fn an_execution_with_a_fault_always_alarms() {
                 world.step().unwrap();
             }
             world.settle().unwrap();
-            // The block has a content that nothing else brings.
+            // The block has a content that nothing else writes.
             let block = Block(world.rng.below(BLOCKS));
             world.write(block).unwrap();
             let result = world.inject(fault, block).and_then(|()| world.settle());

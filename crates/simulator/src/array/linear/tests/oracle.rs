@@ -1,4 +1,4 @@
-//! Random histories, right and wrong ones, against an oracle that keeps whatever is possible.
+//! Random histories, correct and incorrect ones, against an oracle that keeps every possibility.
 
 use super::*;
 use crate::rng::Rng;
@@ -40,7 +40,7 @@ impl Oracle {
         }
     }
 
-    /// Only these are left, and the operation is over. Whether any are.
+    /// Keeps only these possibilities, and ends the operation. Returns whether any are left.
     fn conclude(&mut self, at: usize, keeps: impl Fn(Option<&Outcome>) -> bool) -> bool {
         self.ops.remove(&at);
         self.all = std::mem::take(&mut self.all)
@@ -70,7 +70,7 @@ fn any_outcome(rng: &mut Rng, op: Op) -> Outcome {
     }
 }
 
-/// Whether the history was right to its end.
+/// Returns whether the history was correct to its end.
 fn compare(seed: u64) -> bool {
     let mut rng = Rng::new(seed);
     let mut monitor = monitor();

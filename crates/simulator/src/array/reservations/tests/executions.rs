@@ -1,4 +1,4 @@
-//! Executions of a simulated unit: right ones never alarm; one with a fault does.
+//! Executions of a simulated unit: correct ones never raise an alarm; one with a fault does.
 
 use super::*;
 use crate::rng::Rng;
@@ -49,7 +49,7 @@ fn any_op(rng: &mut Rng) -> Op {
     }
 }
 
-/// Runs a unit, with operations in flight together. With a fault the last answer is another one.
+/// Runs a unit, with several operations in flight. With a fault the last answer is changed.
 fn execute(seed: u64, fault: bool) -> Result<(), Wrong> {
     let mut rng = Rng::new(seed);
     let mut monitor = monitor();
