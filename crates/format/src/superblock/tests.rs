@@ -1,4 +1,4 @@
-//! Superblocks, as they are stored and judged.
+//! How superblocks are stored and judged.
 
 use super::*;
 use crate::geometry::Place;
