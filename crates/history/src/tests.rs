@@ -1,5 +1,5 @@
-//! Steps of every length agree with the ticks they are made of, over restarts; and foreign bytes do
-//! no harm.
+//! Steps of every length agree with the ticks they are made of, across restarts; and foreign bytes
+//! do no harm.
 
 use proptest::prelude::*;
 
@@ -46,7 +46,7 @@ fn tick(now_ms: u64, covered_ms: u64, object: u64, class: usize, ok: u64) -> Tic
     }
 }
 
-/// The steps of one length, computed tick by tick.
+/// Computes the steps of one length tick by tick.
 fn naive(ticks: &[Tick], object: Option<Object>, step_ms: u64) -> Series {
     let mut points: BTreeMap<u64, Point> = BTreeMap::new();
     for tick in ticks {
@@ -222,7 +222,7 @@ fn what_can_be_asked_for_is_bounded() {
     for step_ms in [0, 1000, 45_000, 1 << 60] {
         assert_eq!(new(0, now_ms, Some(step_ms)), Err(RangeError::Resolution), "{step_ms}");
     }
-    // Nothing older than the retention is looked for.
+    // Steps older than the retention are not searched.
     assert_eq!(new(0, u64::MAX, Some(30_000)).unwrap().points(), 2880);
     assert_eq!(new(0, u64::MAX, Some(300_000)).unwrap().points(), 8928);
     assert_eq!(new(0, u64::MAX, None).unwrap().step_ms(), 3_600_000);
@@ -263,7 +263,7 @@ fn cells_from_before_there_were_histograms_are_read_and_gone_on_with() {
     assert_eq!(step.array.1.percentile_us(0, 50), None);
     let objects = [(Object::Host(3), plain(0, 200)), (Object::Volume(77), plain(1, 5))];
     assert_eq!(step.objects, objects.into());
-    // A step that was begun before goes on with histograms: of what came since.
+    // A step that was begun before the upgrade continues with histograms, of the rest only.
     step.merge(&Step { array: activity(0, 100), ..Step::default() });
     let again = cell::decode(&RINGS[1], DAY_MS, &cell::encode(&RINGS[1], &step)).unwrap();
     assert_eq!(again, step);
