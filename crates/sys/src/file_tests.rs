@@ -38,7 +38,7 @@ fn what_was_written_is_read_in_any_length() {
     assert_eq!(read(&disk, 12 << 20, 1), vec![Frame::zeros()]);
 }
 
-/// The file stays as long as it is, and what is beside the range stays in it.
+/// The file keeps its length, and the bytes beside the range.
 #[test]
 fn what_is_discarded_goes_back_to_the_filesystem() {
     use std::os::unix::fs::MetadataExt;
@@ -114,7 +114,7 @@ fn preparing_never_touches_data() {
     assert_eq!(disk.prepare_ahead(0, 4 << 20).unwrap(), 0);
     assert_eq!(read(&disk, (2 << 20) + 4096, 3), data);
     drop(disk);
-    // What was prepared, and what was written, is known again after an opening.
+    // Prepared and written ranges are known again after an opening.
     let disk = FileDisk::open(&path).unwrap();
     assert_eq!(disk.untouched_bytes(), 4 << 20);
     assert_eq!(disk.prepare_ahead(0, 8 << 20).unwrap(), 4 << 20);
@@ -138,7 +138,7 @@ fn data_wins_over_zeros_that_are_written_at_the_same_time() {
     }
 }
 
-/// Not a test of behaviour: prints what preparing is worth here. `--ignored --nocapture` runs it.
+/// Not a test of behaviour: prints the gain from preparing here. `--ignored --nocapture` runs it.
 #[test]
 #[ignore = "a measurement"]
 fn measure_preparing() {
@@ -183,7 +183,7 @@ fn a_file_grows_while_it_is_used_and_never_shrinks() {
     assert_eq!(read[0][..], frames[0][..]);
 }
 
-/// A change that is refused changes nothing: the filesystem is as full as it was.
+/// A refused change changes nothing: the filesystem is as full as before.
 #[test]
 fn a_growth_that_does_not_fit_takes_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -198,7 +198,7 @@ fn a_growth_that_does_not_fit_takes_nothing() {
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     assert!(error.to_string().contains("could not reserve"), "{error}");
     assert_eq!(sizes(), before);
-    // What was got before the space ran out is given back.
+    // The space that was allocated before it ran out is given back.
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     let refused = reserve_or_give_back(&file, 1 << 20, || {
         file.set_len(64 << 20)?;

@@ -2,16 +2,15 @@
 
 use super::*;
 
-/// The result of one write.
+/// Returns the result of one write.
 fn write_one(ring: &mut Ring, count: usize, persist: Persist) -> io::Result<()> {
     ring.write(1, 0, frames(3, count), persist).unwrap();
     ring.submit().unwrap();
     collect_patiently(ring, 1).remove(0).result
 }
 
-/// A flush for earlier writes is not tried again here: those have to be written again as well, by
-/// whoever has them. That the next one succeeds says nothing of them, and the count of failures
-/// says so.
+/// A flush for earlier writes is not retried here: their owner has to repeat those writes as well.
+/// The success of the next flush says nothing about them, and the count of failures shows that.
 #[test]
 fn a_failed_flush_of_earlier_writes_is_told_and_counted() {
     for (_dir, disk, mut ring, _) in engines() {
@@ -28,7 +27,7 @@ fn a_failed_flush_of_earlier_writes_is_told_and_counted() {
     }
 }
 
-/// The next flush for earlier writes begins after a pause, of the ring as well, and the ring says
+/// The next flush for earlier writes begins after a pause, in the ring as well, and the ring says
 /// when to come back.
 #[test]
 fn a_flush_waits_while_flushes_fail() {
@@ -47,7 +46,7 @@ fn a_flush_waits_while_flushes_fail() {
     }
 }
 
-/// A write that a flush follows is written again when that fails, and when another's has failed.
+/// A write that a flush follows is repeated when that flush fails, and when another one has.
 #[test]
 fn a_write_is_repeated_with_its_flush() {
     for (_dir, disk, mut ring, _) in engines() {
@@ -68,7 +67,7 @@ fn a_write_is_repeated_with_its_flush() {
         });
         written.unwrap();
         assert_eq!((calls, disk.retry_count()), (3, 5));
-        // What fails for good does not go round again.
+        // A permanent failure is not retried.
         let mut calls = 0;
         let error = disk.write_and_flush(&mut || {
             calls += 1;

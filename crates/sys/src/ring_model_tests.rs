@@ -1,7 +1,6 @@
-//! The ring's own code over a kernel and a device that are made up: steps are done in any order,
-//! move any part of their bytes, and fail, and their ends are told in any order as well; flushes
-//! that fail lose what was cached. What the ring says of each transfer is compared with what the
-//! device holds then.
+//! The ring's own code over a modelled kernel and device: steps are done in any order, move any
+//! part of their bytes, and fail, and their completions come in any order as well; flushes that
+//! fail lose what was cached. Each result of the ring is compared with the device's content.
 
 use std::collections::BTreeMap;
 
@@ -14,22 +13,22 @@ mod device;
 
 use device::{Device, Rng, Step};
 
-/// Frames of each of the small places, and of the one that takes more vectors than one call.
+/// Frames of each small location, and of the one that takes more vectors than one call.
 const SMALL: usize = 5;
 const LARGE: usize = iovec::IOVECS_MAX + 7;
 const PLACES: usize = 5;
 
-/// A place on the device, and what is known of it.
+/// A location on the device, and what is known about it.
 struct Place {
     start: usize,
     frames: usize,
-    /// A transfer is under way.
+    /// A transfer is in flight.
     busy: bool,
-    /// What the last write that succeeded has put there; `None` behind one that failed.
+    /// The content that the last successful write left; `None` after a failed one.
     seen: Option<Vec<u8>>,
-    /// Whether that is durable, as a transfer has said.
+    /// Whether a transfer has reported that content durable.
     durable: bool,
-    /// What the device had lost when the transfer began.
+    /// How often the device had lost its cache when the transfer began.
     losses: u64,
     /// How many flushes had failed when the last write began.
     failures: u64,
@@ -37,17 +36,17 @@ struct Place {
     writes: u64,
 }
 
-/// Places, and how many writes had begun there.
+/// Locations, and how many writes had begun there.
 type Covered = Vec<(usize, u64)>;
 
 struct World {
     disk: Arc<FileDisk>,
     transfers: Transfers,
-    /// Steps that the device has done, and whose ends are not told yet.
+    /// Steps that the device has done, whose completions were not reported yet.
     untold: Vec<(u32, i32)>,
     device: Device,
     places: Vec<Place>,
-    /// Of each write that is under way: its persistence, its bytes, and the places whose content it
+    /// For each write in flight: its persistence, its bytes, and the locations whose content it
     /// would make durable, with how many writes had begun there.
     writes: BTreeMap<u64, (Persist, Vec<u8>, Covered)>,
     rng: Rng,
@@ -75,7 +74,7 @@ impl World {
         Self { disk, transfers, untold, device, places, writes, rng, seed: 0, ok, failed }
     }
 
-    /// Queues a transfer of a place that has none.
+    /// Queues a transfer of a location that has none.
     fn begin(&mut self) {
         let index = self.rng.below(PLACES as u64 * 4) as usize;
         // The large one seldom: it takes the time of all others.
@@ -129,7 +128,7 @@ impl World {
         queued.unwrap();
     }
 
-    /// Does one of the steps that are due, or tells the end of one, any of them.
+    /// Does any one of the steps that are due, or reports any one completion.
     fn step(&mut self) {
         let mut out = Vec::new();
         self.transfers.wake_all(&self.disk, &mut out);
@@ -160,8 +159,7 @@ impl World {
         }
         match completion.buffers {
             Buffers::Read(frames) => {
-                // What is lost in the midst of a read is there in one part of it and not in
-                // another.
+                // What is lost during a read may be in one part of it and not in another.
                 if completion.result.is_ok() && place.losses == self.device.losses {
                     let read: Vec<u8> = frames.iter().flat_map(|frame| frame.to_vec()).collect();
                     assert!(read == self.device.seen[range], "a read brought other bytes");
@@ -177,7 +175,7 @@ impl World {
         }
     }
 
-    /// A write has succeeded: what it says must be so.
+    /// A write has succeeded: its promise must hold.
     fn written(
         &mut self,
         index: usize,
@@ -185,7 +183,7 @@ impl World {
         bytes: Vec<u8>,
         covered: &[(usize, u64)],
     ) {
-        // A flush speaks for those that no failed one could have lost since they began.
+        // A flush covers those writes that no failed flush could have lost since they began.
         let failures = self.disk.flush_failures();
         let place = &mut self.places[index];
         let speaks = !bytes.is_empty() || place.failures == failures;
@@ -202,7 +200,7 @@ impl World {
                 self.ok[3] += 1;
                 place.durable |= place.seen.is_some() && speaks;
                 for (at, writes) in covered {
-                    // Since then others may have begun there, and ended.
+                    // Since then others may have begun there, and completed.
                     let other = &mut self.places[*at];
                     let speaks = other.writes == *writes && other.failures == failures;
                     other.durable |= other.seen.is_some() && speaks;
@@ -212,7 +210,7 @@ impl World {
         self.check();
     }
 
-    /// What was said to be durable is what a power loss leaves.
+    /// After a power loss the device holds everything that was reported durable.
     fn check(&self) {
         for place in self.places.iter().filter(|place| place.durable) {
             let Some(bytes) = &place.seen else { continue };
@@ -222,7 +220,7 @@ impl World {
     }
 }
 
-/// A write that is durable stands as it is until another begins at its place, whatever fails.
+/// A durable write stays as it is until another begins at its location, whatever fails.
 #[test]
 fn what_the_ring_says_of_a_transfer_is_so_whatever_the_kernel_answers() {
     let dir = tempfile::tempdir().unwrap();

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A read that fails some times and then succeeds has not failed, whichever way it was asked for;
-/// one that fails each time does, once.
+/// A read that fails a few times and then succeeds has not failed, whichever way it was issued; one
+/// that fails each time fails once.
 #[test]
 fn a_read_is_tried_again() {
     for (_dir, disk, mut ring, _told) in engines() {
@@ -36,7 +36,7 @@ fn a_read_is_tried_again() {
     }
 }
 
-/// Who waits hears of what has ended, and is not kept where nothing is under way.
+/// A waiting caller gets completions, and is not blocked where nothing is in flight.
 #[test]
 fn waiting_ends_with_a_read() {
     for (_dir, disk, mut ring, _told) in engines() {

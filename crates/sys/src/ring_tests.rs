@@ -161,7 +161,7 @@ fn a_step_that_moved_less_is_continued() {
     let rest = ended(Ok(3 * 4096 - 4608));
     assert!(matches!(rest, (Next::Step, Some(Step::Sync), _)), "the flush is missing");
     assert!(matches!(ended(Ok(0)), (Next::Ended(Ok(())), ..)));
-    // From here on no write asks for what the filesystem does not have.
+    // From here on no write requests what the filesystem does not have.
     let next = Transfer::write(&core, 0, 3, Persist::Itself);
     assert_eq!(next.step(), write(false));
     let mut read = Transfer::read(0, 3, Patience::None);
@@ -204,7 +204,8 @@ fn measure_ring() {
     }
 }
 
-/// The kernel's own view of a step: `struct io_uring_sqe` of `linux/io_uring.h`.
+/// Returns opcode and flags of a step as the kernel sees it: `struct io_uring_sqe` of
+/// `linux/io_uring.h`.
 fn submitted(entry: &squeue::Entry) -> (u8, i32) {
     assert_eq!(size_of::<squeue::Entry>(), 64);
     // SAFETY: an entry is the kernel's plain structure of 64 bytes, all of which are initialised.
@@ -216,7 +217,7 @@ const WRITEV: u8 = 2;
 const FSYNC: u8 = 3;
 const FSYNC_DATASYNC: i32 = 1;
 
-/// The steps of a write of so many frames, each of which moves all that it can.
+/// Returns the steps of a write of `frame_count` frames, each of which moves all that it can.
 fn steps_of(frame_count: usize, persist: Persist) -> Vec<(u8, i32)> {
     let (_dir, disk) = disk(8 << 20);
     let mut transfers = Transfers::default();
@@ -237,8 +238,8 @@ fn steps_of(frame_count: usize, persist: Persist) -> Vec<(u8, i32)> {
     steps
 }
 
-/// What is durable is what the kernel was asked for. A flush of its own is needed where earlier
-/// writes count: `RWF_DSYNC` covers the write that carries it, and no other.
+/// Only what the kernel was asked to persist is durable. A separate flush is needed where earlier
+/// writes count: `RWF_DSYNC` covers only the write that carries it.
 #[test]
 fn the_kernel_is_asked_for_what_must_be_durable() {
     let dsync = (WRITEV, libc::RWF_DSYNC);
@@ -251,13 +252,13 @@ fn the_kernel_is_asked_for_what_must_be_durable() {
     assert_eq!(steps_of(0, Persist::All), [flush]);
 }
 
-/// Lets the next writes end with these errors, without a pause before they are tried again.
+/// Makes the next writes fail with these errors, without a pause before they are retried.
 fn refuse(disk: &FileDisk, errors: &[i32]) {
     disk.retries().at_once.store(true, std::sync::atomic::Ordering::Relaxed);
     disk.retries().faults.lock().unwrap().extend(errors);
 }
 
-/// Lets the next flushes end with these errors, without a pause before anything is tried again.
+/// Makes the next flushes fail with these errors, without a pause before anything is retried.
 fn refuse_flushes(disk: &FileDisk, errors: &[i32]) {
     refuse(disk, &[]);
     disk.retries().flush_faults.lock().unwrap().extend(errors);
@@ -265,7 +266,7 @@ fn refuse_flushes(disk: &FileDisk, errors: &[i32]) {
 
 type Told = Arc<std::sync::Mutex<Vec<String>>>;
 
-/// The engines by themselves, and what each has told.
+/// Returns each engine, and what it has reported.
 fn engines() -> Vec<(tempfile::TempDir, Arc<FileDisk>, Ring, Told)> {
     let made = [Ring::new as fn(Arc<FileDisk>, u32) -> Ring, |disk, _| Ring::blocking(disk)];
     let engine = |make: fn(Arc<FileDisk>, u32) -> Ring| {
@@ -279,7 +280,7 @@ fn engines() -> Vec<(tempfile::TempDir, Arc<FileDisk>, Ring, Told)> {
     made.map(engine).into()
 }
 
-/// Collects what ends, looking as often as the ring asks for.
+/// Collects completions, polling as often as the ring asks for.
 fn collect_patiently(ring: &mut Ring, count: usize) -> Vec<Completion> {
     let mut out = Vec::new();
     while out.len() < count {
@@ -291,7 +292,7 @@ fn collect_patiently(ring: &mut Ring, count: usize) -> Vec<Completion> {
     out
 }
 
-/// A device that refuses writes for a while: each ends once, and well, with its bytes.
+/// A device refuses writes for a while: each completes once, successfully, with its bytes.
 #[test]
 fn a_write_that_is_refused_for_a_while_succeeds_once() {
     for (_dir, disk, mut ring, told) in engines() {
@@ -320,11 +321,12 @@ fn a_write_that_is_refused_for_a_while_succeeds_once() {
     }
 }
 
-/// One that refuses them for ever: the write fails, once, and the next one can succeed.
+/// A device refuses writes forever: the write fails, once, and the next one can succeed.
 #[test]
 fn a_write_that_is_refused_for_good_fails_once() {
     for (_dir, disk, mut ring, told) in engines() {
-        // At one place it is tried a few times; what fails at a second one is tried for long.
+        // At one location it is retried a few times; a write that fails at a second one is retried
+        // longer.
         for (tries, retries) in [(4, 3), (36, 38)] {
             refuse(&disk, &vec![libc::EIO; tries]);
             ring.write(7, 0, frames(1, 1), Persist::Itself).unwrap();
@@ -336,7 +338,7 @@ fn a_write_that_is_refused_for_good_fails_once() {
             let text = format!("given up after {tries} tries");
             assert!(told.lock().unwrap().last().unwrap().contains(&text));
         }
-        // What can't pass is not tried again, nor is anything once the owner stops.
+        // Permanent errors are not retried, nor is anything once the owner stops.
         for error in [libc::EROFS, libc::ENOSPC] {
             refuse(&disk, &[error]);
             ring.write(8, 0, frames(1, 1), Persist::Itself).unwrap();
@@ -350,7 +352,7 @@ fn a_write_that_is_refused_for_good_fails_once() {
     }
 }
 
-/// What is written on the spot is tried again as well.
+/// A blocking write is retried as well.
 #[test]
 fn a_blocking_write_is_tried_again() {
     let (_dir, disk) = disk(1 << 20);
@@ -363,7 +365,7 @@ fn a_blocking_write_is_tried_again() {
     assert!(disk.retries().faults.lock().unwrap().is_empty());
 }
 
-/// Whoever is fenced learns it by the first thing that the device refuses, whatever it was, and
+/// A fenced node learns it from the first request that the device refuses, whatever it was, and
 /// before the caller does.
 #[test]
 fn a_device_that_is_reserved_for_another_tells_at_once() {
