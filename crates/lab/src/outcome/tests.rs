@@ -37,7 +37,7 @@ fn path(directory: &TempDir, name: &str) -> std::path::PathBuf {
 #[test]
 fn a_report_is_the_same_after_json() {
     let mut report = sample::report("Holdfast", 1.0);
-    // A number that was not measured is none, there and back.
+    // A number that was not measured stays absent both ways.
     for chart in report.scenarios.iter_mut().flat_map(|outcome| &mut outcome.charts) {
         if let Chart::Bars { series, .. } = chart {
             series[0].values[0] = None;

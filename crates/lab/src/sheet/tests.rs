@@ -7,7 +7,7 @@ use super::{compare_html, compare_markdown, html, markdown};
 use crate::figures;
 use crate::outcome::{InSoftware, Report, Row, Spread};
 
-/// A page as XML: HTML but for `meta`, which has no end there.
+/// Returns a page as XML: HTML except for `meta`, which is not closed there.
 fn as_xml(page: &str) -> String {
     let body = page.strip_prefix("<!DOCTYPE html>").unwrap();
     let mut out = String::new();
@@ -29,7 +29,7 @@ fn all_text(node: Node<'_, '_>) -> String {
     node.descendants().filter(Node::is_text).filter_map(|node| node.text()).collect()
 }
 
-/// What must hold of every page.
+/// Checks what must hold for every page.
 fn check(page: &str) {
     let xml = as_xml(page);
     let document = Document::parse(&xml).unwrap();
@@ -58,7 +58,7 @@ fn check(page: &str) {
     }
 }
 
-/// Every line has a cell for each column, and a heading says what each is.
+/// Every line has a cell for each column, and a heading names each.
 fn check_table(table: Node<'_, '_>) {
     assert!(table.children().any(|node| node.has_tag_name("caption")));
     let width = |line: Node<'_, '_>| -> usize {

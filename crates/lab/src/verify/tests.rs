@@ -1,4 +1,4 @@
-//! The oracle against a span in memory: it must accept what may be, and refuse what may not.
+//! The oracle against an in-memory span: it must accept what may be, and refuse what may not.
 
 use super::journal::{Journal, replay};
 use super::model::{Content, Model, Outcome};
@@ -10,7 +10,7 @@ fn operation(id: u64, action: Action) -> Operation {
     Operation { id, action }
 }
 
-/// The bytes of blocks as a model says they are.
+/// Returns the bytes of blocks according to a model.
 fn bytes(model: &Model, contents: &[Content]) -> Vec<u8> {
     let mut all = Vec::new();
     for content in contents {

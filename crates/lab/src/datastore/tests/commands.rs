@@ -1,4 +1,4 @@
-//! What a host sends to a disk in memory.
+//! The commands that a host sends to an in-memory disk.
 
 /// Commands of a host, by their kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Reading any content of a disk ends in an error, never in a panic.
+//! Reading a disk with any content ends in an error, never in a panic.
 
 use super::world::World;
 use crate::datastore::{
@@ -27,7 +27,7 @@ fn filled() -> World {
     world
 }
 
-/// All that a host can do with it; whether anything failed.
+/// Does all that a host can do with it; returns whether anything failed.
 fn use_it(world: &mut World) -> bool {
     let medium = world.host(true);
     world.run(async move {
@@ -79,7 +79,7 @@ fn a_sector_that_is_damaged_is_found() {
 
 #[test]
 fn sealed_nonsense_is_no_way_in_either() {
-    // Sectors with valid checksums and places, but invalid content.
+    // Sectors with valid checksums and locations, but invalid content.
     let pristine = filled().disk.sectors.borrow().clone();
     let mut numbers: Vec<u64> = pristine.keys().copied().collect();
     numbers.sort_unstable();

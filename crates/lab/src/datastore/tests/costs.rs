@@ -1,4 +1,4 @@
-//! What operations cost in commands, which a durable array does one after the other.
+//! The cost of operations in commands, which a durable array does one after the other.
 
 use super::commands::Commands;
 use super::memory::Memory;
@@ -7,7 +7,7 @@ use crate::datastore::{AllocateAs, BLOCK_BYTES, Datastore, File, Mode, MountOpti
 
 const MIB: u64 = BLOCK_BYTES;
 
-/// Notes what the commands since the last note were for.
+/// Records what the commands since the last entry were for.
 struct Bill {
     medium: Memory,
     items: Vec<(&'static str, Commands)>,
@@ -28,7 +28,7 @@ async fn allocate(file: &File, first: u64, count: u64, placement: Placement) {
     file.allocate(first, count, AllocateAs::ToBeZeroed, placement).await.unwrap();
 }
 
-/// One host by itself, as it deploys a machine, and then another one.
+/// Returns the cost of one host alone, as it deploys a machine, and then another one.
 fn bill(by_ats: bool) -> Vec<(&'static str, Commands)> {
     let mut world = World::new(64 << 30, 1);
     let (a, b) = (world.host(by_ats), world.host(by_ats));
@@ -93,7 +93,7 @@ fn bill(by_ats: bool) -> Vec<(&'static str, Commands)> {
     })
 }
 
-/// Reads, writes, COMPARE AND WRITE, RESERVE and RELEASE: no more of each than that.
+/// Checks the maximum of each: reads, writes, COMPARE AND WRITE, RESERVE and RELEASE.
 fn check(by_ats: bool, most: &[(&str, [u64; 5])]) {
     let bill = bill(by_ats);
     assert_eq!(bill.len(), most.len());

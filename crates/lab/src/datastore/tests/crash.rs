@@ -6,7 +6,7 @@ use super::world::World;
 use crate::datastore::{Datastore, FsckReport, MountOptions, fsck};
 use crate::random::Random;
 
-/// Plays a host, which starts anew when it has died.
+/// Plays a host, which restarts after it has died.
 async fn play_on(mut player: Player, number: u64, by_ats: bool, seed: u64) -> (Player, u32) {
     let mut deaths = 0;
     let mut random = Random::new(seed ^ 0xDEAD ^ number << 32);
@@ -49,7 +49,7 @@ fn play(by_ats: bool, seed: u64) -> (FsckReport, u32, u64) {
             broken += player.store.counters().broken;
             players.push(player);
         }
-        // All files can be had, those as well that a dead host had open.
+        // All files are accessible, also those that a dead host had open.
         model.compare(&players[0].store, &first, true).await;
         for player in players {
             player.medium.die_after(u64::MAX);
@@ -69,7 +69,7 @@ fn play_many(by_ats: bool, seeds: std::ops::Range<u64>) {
         broken += breaks;
         leaks += u64::from(report.has_leaks());
     }
-    // Or the test shows nothing.
+    // Otherwise the test proves nothing.
     assert!(deaths > 20 && leaks > 2 && broken > 5, "{deaths} {leaks} {broken}");
 }
 

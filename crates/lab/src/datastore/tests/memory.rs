@@ -29,12 +29,12 @@ struct Inner {
     /// Writes until it dies.
     lives_for: Cell<u64>,
     is_dead: Cell<bool>,
-    /// Its next WRITE is done, and said to have failed.
+    /// Its next WRITE is done, and reported as failed.
     hides_write: Cell<bool>,
-    /// Its commands take so long in addition.
+    /// Added to the duration of its commands.
     lag: Cell<Duration>,
     commands: Cell<Commands>,
-    /// Blocks a second that it unmaps by itself.
+    /// Blocks a second that it unmaps by automatic reclaim.
     reclaims: Cell<Option<NonZeroU32>>,
 }
 
@@ -84,7 +84,7 @@ impl Memory {
         self.0.lag.set(lag);
     }
 
-    /// What it was sent since this was last asked.
+    /// Returns the commands sent since the last call.
     pub fn take_commands(&self) -> Commands {
         self.0.commands.take()
     }
@@ -105,13 +105,13 @@ impl Memory {
 
     pub fn die(&self) {
         self.0.is_dead.set(true);
-        // The array ends what a lost session has reserved.
+        // The array releases the reservation of a lost session.
         if self.0.disk.reserved_by.get() == Some(self.0.number) {
             self.0.disk.reserved_by.set(None);
         }
     }
 
-    /// Reads as guests do: whose host tries it again while another one has the disk reserved.
+    /// Reads as a guest does: its host retries while another one has the disk reserved.
     pub async fn guest_read(&self, offset: u64) -> Result<Vec<u8>, HostError> {
         loop {
             match self.read(offset, 512).await {
@@ -121,7 +121,7 @@ impl Memory {
         }
     }
 
-    /// Writes as guests do.
+    /// Writes as a guest does.
     pub async fn guest_write(&self, offset: u64, bytes: &[u8]) -> Result<(), HostError> {
         loop {
             match self.write(offset, bytes).await {
@@ -140,7 +140,7 @@ impl Memory {
         self.0.disk.sleep(Duration::from_micros(micros) + self.0.lag.get()).await;
     }
 
-    /// Before a command has its effect.
+    /// Runs before a command takes effect.
     async fn begin(&self) -> Result<(), HostError> {
         self.delay().await;
         let reserved_by = self.0.disk.reserved_by.get();
@@ -151,13 +151,13 @@ impl Memory {
         }
     }
 
-    /// After it.
+    /// Runs after it.
     async fn end<T>(&self, value: T) -> Result<T, HostError> {
         self.delay().await;
         if self.is_dead() { Err(HostError::PathsDown) } else { Ok(value) }
     }
 
-    /// Whether this is the write in which it dies.
+    /// Returns whether it dies in this write.
     fn dies_now(&self) -> bool {
         let left = self.0.lives_for.get();
         self.0.lives_for.set(left.saturating_sub(1));
@@ -276,7 +276,7 @@ impl Medium for Memory {
     fn unmap<'a>(&'a self, ranges: &'a [(u64, u64)]) -> LocalFuture<'a, Result<(), HostError>> {
         Box::pin(async move {
             self.begin().await?;
-            // It may take long: nobody else may get the blocks before it ends.
+            // It may take long: no other host may get the blocks before it ends.
             self.0.disk.sleep(Duration::from_micros(self.below(8000))).await;
             for (offset, bytes) in ranges {
                 self.0.disk.put(*offset, &vec![0; *bytes as usize]);

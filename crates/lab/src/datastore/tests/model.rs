@@ -12,12 +12,12 @@ use crate::random::Random;
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Ats,
-    /// Commands are sent twice again and again.
+    /// Commands are repeatedly sent twice.
     AtsTwice,
     Reservations,
-    /// Some so, some so, and heartbeats by read and write.
+    /// Some by one way, some by the other, with heartbeats by read and write.
     Mixed,
-    /// Some unmap by themselves what files have lost.
+    /// Some automatically unmap the blocks that files have lost.
     Reclaiming,
 }
 
@@ -36,7 +36,7 @@ fn medium_of(world: &World, way: Way, number: u64) -> Memory {
 }
 
 fn play(way: Way, seed: u64) -> LockCounters {
-    // A small disk, so that what is unmapped is soon wanted.
+    // A small disk, so that unmapped blocks are soon needed.
     let mib = if way == Way::Reclaiming { 20 } else { 40 };
     let mut world = World::new(mib << 20, seed);
     let mediums: Vec<Memory> = (0..3).map(|number| medium_of(&world, way, number)).collect();
@@ -60,7 +60,7 @@ fn play(way: Way, seed: u64) -> LockCounters {
                 first.sleep(Duration::from_millis(1)).await;
             }
         }
-        // What was taken from the last ones is on its way to be free.
+        // What the last ones lost is about to become free.
         first.sleep(Duration::from_secs(1)).await;
         model.compare(&players[0].store, &first, false).await;
         let (mut all, mut reclaimed) = (LockCounters::default(), 0);

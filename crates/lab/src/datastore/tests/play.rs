@@ -1,4 +1,4 @@
-//! Hosts that do anything to the files of a datastore, and a model that knows what must be there.
+//! Hosts that do anything to the files of a datastore, and a model of the expected state.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,19 +16,19 @@ use crate::random::Random;
 pub const NAMES: u64 = 6;
 const BLOCKS_MAX: u64 = 14;
 
-/// A file as it must be: its size in blocks, and which it has, present or not.
+/// The expected state of a file: its size in blocks, and which it has, present or not.
 #[derive(Clone, Debug, Default)]
 struct Entry {
     size: u64,
     blocks: BTreeMap<u64, bool>,
 }
 
-/// What must be on disk. A name that a host has died over is in no known state until somebody has
-/// looked.
+/// The expected state on disk. A name in use when a host died is in no known state until somebody
+/// has looked.
 #[derive(Default)]
 pub struct Model {
     files: RefCell<BTreeMap<String, Option<Entry>>>,
-    /// Names are made and deleted in turns, so that the last one is known.
+    /// Creating and deleting a name is serialised, so that the last operation is known.
     names: Vec<Mutex<()>>,
 }
 
@@ -42,7 +42,7 @@ impl Model {
         self.files.borrow_mut().insert(name.to_owned(), entry);
     }
 
-    /// Blocks that files have; only where all is known.
+    /// Returns the number of blocks that files have; exact only if every name's state is known.
     fn allocated(&self) -> u64 {
         self.files.borrow().values().flatten().map(|entry| entry.blocks.len() as u64).sum()
     }
@@ -111,7 +111,7 @@ pub struct Player {
     pub random: Random,
 }
 
-/// What may be refused while others are at work.
+/// Returns whether an operation may be refused like this while others are at work.
 fn is_refusal(error: &DatastoreError) -> bool {
     matches!(
         error,
@@ -124,7 +124,7 @@ fn is_refusal(error: &DatastoreError) -> bool {
 }
 
 impl Player {
-    /// Operations until one fails, as they do when the host has died.
+    /// Runs operations until one fails, as they do when the host has died.
     pub async fn play(&mut self, count: u32) -> Result<(), DatastoreError> {
         for _ in 0..count {
             match self.step().await {
@@ -199,7 +199,7 @@ impl Player {
         }
     }
 
-    /// Several may have it open like this, in several tasks of several hosts.
+    /// Several tasks of several hosts may have it open like this.
     async fn read_together(&mut self, name: &str) -> Result<(), DatastoreError> {
         let one = self.store.open(name, Mode::Shared).await?;
         let two = self.store.open(name, Mode::Shared).await?;
@@ -221,7 +221,7 @@ impl Player {
             match self.change_once(file, &mut entry).await {
                 Ok(()) => self.model.set(&name, Some(entry)),
                 Err(error) => {
-                    // What is refused has changed nothing.
+                    // A refused operation has changed nothing.
                     self.model.set(&name, is_refusal(&error).then_some(before));
                     return Err(error);
                 }

@@ -1,4 +1,4 @@
-//! Automatic reclaim: how fast, what it leaves, and what it must not hold up.
+//! Automatic reclaim: its rate, what it leaves, and what it must not hold up.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::datastore::{
 
 const BLOCKS: u64 = 20;
 
-/// A datastore, and where a file of it has been that was deleted.
+/// Returns a datastore, and the former blocks of a file of it that was deleted.
 async fn deleted(medium: &Memory) -> (Datastore, Vec<u64>) {
     Datastore::format(medium, "reclaimed").await.unwrap();
     let store = Datastore::mount(medium, MountOptions::of_host("one")).await.unwrap();
@@ -58,7 +58,7 @@ fn blocks_are_unmapped_at_the_rate_and_then_free() {
         for place in places {
             assert!(is_zero(&medium, place).await);
         }
-        // It begins anew with what comes later.
+        // It starts again with later deletions.
         let file = store.create("later", BLOCK_BYTES).await.unwrap();
         file.allocate(0, 1, AllocateAs::Present, Placement::AsItComes).await.unwrap();
         file.release(0, 1).await.unwrap();

@@ -1,4 +1,4 @@
-//! What a host has kept in memory is never believed once another host may have changed it.
+//! A host never trusts what it has cached once another host may have changed it.
 
 use super::memory::Memory;
 use super::world::World;
@@ -24,8 +24,7 @@ async fn allocate(file: &File, first: u64, count: u64) -> Result<Vec<u64>, Datas
     Ok(blocks.collect())
 }
 
-/// Two hosts that take the blocks of the one cluster that has any, some by the one, some by the
-/// other, until nothing is left.
+/// Two hosts alternately take the blocks of the one cluster that has any, until nothing is left.
 fn take_turns(by_ats: bool) {
     let mut world = World::new(BYTES, 3);
     let (a, b) = (world.host(by_ats), world.host(by_ats));
@@ -70,7 +69,7 @@ fn a_lock_that_others_come_to_is_read_first() {
         Datastore::format(&a, "learned").await.unwrap();
         let (one, two) = (mount(&a, "one").await, mount(&b, "two").await);
         for number in 0..8 {
-            // The directory's lock goes to and fro.
+            // The directory's lock goes back and forth.
             one.create(&format!("one {number}"), 0).await.unwrap();
             two.create(&format!("two {number}"), 0).await.unwrap();
         }
@@ -109,7 +108,7 @@ fn content_that_was_read_before_its_lock_was_given_back_is_not_used() {
         let file = one.create("a", 90 * MIB).await.unwrap();
         let taken = allocate(&file, 0, free - 1).await.unwrap();
         let new = get();
-        // As if a read had met the bitmaps before that, and the locks after it.
+        // As if a read had got the bitmaps before that, and the locks after it.
         put(&old);
         assert_eq!(two.free_blocks().await.unwrap(), free);
         put(&new);

@@ -1,10 +1,10 @@
-//! Hosts over one disk in memory, in a time of their own: when nobody can proceed it advances to
+//! Hosts over one in-memory disk, in a time of their own: when nobody can proceed it advances to
 //! the next event, so that a run depends only on its seed.
 //!
-//! What the disk does to them: every command takes time, half of it before its effect; writes of
-//! several sectors are torn in two, and so are reads, whose second part may be older; a COMPARE AND
-//! WRITE may be sent twice, as after the loss of a path; a completed write may seem to have failed;
-//! a host may die in the middle of its n-th write, with any part of it done.
+//! The disk's faults: every command takes time, half of it before its effect; writes of several
+//! sectors are torn in two, and so are reads, whose second part may be older; a COMPARE AND WRITE
+//! may be sent twice, as after the loss of a path; a completed write may seem to have failed; a
+//! host may die in the middle of its n-th write, with any part of it done.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -79,7 +79,7 @@ impl World {
 }
 
 impl Shared {
-    /// To the next timer that somebody still waits for; whether there is one.
+    /// Advances to the next timer that somebody still waits for; returns whether there is one.
     fn turn_clock(&self) -> bool {
         loop {
             let Some((due, waiter)) = self.timers.borrow_mut().pop_first() else { return false };
