@@ -24,7 +24,7 @@ pub struct StripePlan {
 }
 
 impl StripePlan {
-    /// Plans a pool on 4 to 48 devices with so many bytes each. Segments have as many columns as
+    /// Plans a pool on 4 to 48 devices with this many bytes each. Segments have as many columns as
     /// there are devices without the spares, 18 at most. When the smaller devices are full, later
     /// segments are on the others, as long as at least four have room. Enough space stays free to
     /// rebuild the columns of any `spares` lost devices on the others.
@@ -140,8 +140,8 @@ pub fn stripe_columns(devices: usize, spares: usize) -> usize {
     devices.saturating_sub(spares).min(SHARDS_MAX)
 }
 
-/// Returns how many segments of `columns` columns a pool may have on devices with so many parts, of
-/// which `spares` are spare: as many as fit the others if the largest are lost.
+/// Returns how many segments of `columns` columns a pool may have on devices with this many parts,
+/// of which `spares` are spare: as many as fit the others if the largest are lost.
 pub(crate) fn segments_in(parts: &[u32], columns: usize, spares: usize) -> u32 {
     let mut left = parts.to_vec();
     left.sort_unstable();

@@ -51,7 +51,7 @@ impl Members {
         self.commit_map(&mut change, slots.clone(), next, table.moves().clone())
     }
 
-    /// Finds the space for so many more segments, as wide as possible. Grows files if necessary.
+    /// Finds the space for this many more segments, as wide as possible. Grows files if necessary.
     fn room_for(
         &self,
         slots: &[Arc<Slot>],
@@ -138,12 +138,12 @@ fn no_room(fit: u64) -> io::Error {
     io::Error::new(io::ErrorKind::StorageFull, text)
 }
 
-/// Returns the number of parts in so many bytes of a device.
+/// Returns the number of parts in this many bytes of a device.
 pub(super) fn parts_in(geometry: Geometry, bytes: u64) -> u32 {
     geometry.count_in(bytes).saturating_sub(1) as u32
 }
 
-/// Returns the free parts of devices of which the pool uses so many bytes each.
+/// Returns the free parts of devices of which the pool uses this many bytes each.
 pub(super) fn free_parts(table: &Table, bytes: &BTreeMap<u16, u64>, geometry: Geometry) -> Parts {
     let mut parts = Parts::default();
     for (number, bytes) in bytes {

@@ -74,7 +74,7 @@ impl Hanging {
         self.changed.notify_all();
     }
 
-    /// Waits until so many calls hang.
+    /// Waits until this many calls hang.
     pub(super) fn wait_stuck(&self, count: usize) {
         let gate = self.gate.lock().unwrap();
         let waited = self.changed.wait_timeout_while(gate, PATIENCE, |gate| gate.stuck != count);

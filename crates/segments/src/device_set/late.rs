@@ -10,7 +10,7 @@ use super::lanes::{Lanes, ReadRun, Request};
 const WRITE_LATE: Duration = Duration::from_millis(50);
 /// A read that takes so long is sent to another device, too.
 const READ_LATE: Duration = Duration::from_millis(20);
-/// A device with so many successive late reads goes out.
+/// A device with this many successive late reads goes out.
 const LATE_READS_MAX: u32 = 16;
 
 impl SetChannel {

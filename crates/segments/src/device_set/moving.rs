@@ -35,8 +35,8 @@ use crate::parts::{Parts, segments_left};
 const BATCH: usize = 64;
 /// How long parts that were left are not used, unless another batch has ended since.
 const RESTS_AT_LEAST: Duration = Duration::from_secs(60);
-/// Columns are moved to balance two devices if at least so many, and at least a sixty-fourth of the
-/// emptier device's parts, would have to move.
+/// Columns are moved to balance two devices if at least this many, and at least a sixty-fourth of
+/// the emptier device's parts, would have to move.
 const UNEVEN_PARTS_MIN: u64 = 2;
 const UNEVEN_DIVISOR: u64 = 64;
 /// How many of the fullest and of the emptiest devices are considered.

@@ -63,7 +63,7 @@ pub enum DeviceSetError {
         /// How many are needed.
         least: usize,
     },
-    /// No pool has so many devices, or with these numbers.
+    /// No pool has this many devices, or with these numbers.
     #[error("the pool is on {0} devices, in a way that this version does not know")]
     Unknown(usize),
     /// No device has the map of parts, which locates everything.

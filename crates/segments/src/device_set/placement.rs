@@ -85,10 +85,10 @@ pub fn least_in(devices: usize) -> usize {
 }
 
 impl Placement {
-    /// Returns the placement of a pool on so many devices, without a map of parts.
+    /// Returns the placement of a pool on this many devices, without a map of parts.
     ///
     /// # Errors
-    /// [`DeviceSetError::Unknown`] if there are no stripes of so many columns; if a library is
+    /// [`DeviceSetError::Unknown`] if there are no stripes of this many columns; if a library is
     /// missing.
     pub(super) fn on(pool_id: [u8; 16], devices: usize) -> Result<Self, DeviceSetError> {
         if devices <= MIRRORS_MAX {
