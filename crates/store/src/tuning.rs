@@ -19,7 +19,7 @@ pub(crate) const NODE_WORK: u64 = 16;
 /// The cost of checking a step: two descents to the blocks at its ends.
 pub(crate) const STEP_WORK: u64 = 64;
 
-/// Returns the maximum cost of a copy of so many blocks, for any source (`take`).
+/// Returns the maximum cost of a copy of this many blocks, for any source (`take`).
 pub(crate) fn work_max(fanout: Fanout, blocks: u64) -> u64 {
     let leaves = blocks / fanout.span_blocks(1) + 2;
     blocks + NODE_WORK * 2 * (leaves + u64::from(fanout.level_max()))
@@ -42,8 +42,8 @@ pub struct Tuning {
     /// The maximum bytes of records in memory that no flush has covered (`durability = "flush"`):
     /// the record that reaches it flushes all of them. 64 MiB.
     pub unflushed_bytes_max: u64,
-    /// A record is shortened to fit the rest of its segment if at least so many blocks are left: 1
-    /// MiB.
+    /// A record is shortened to fit the rest of its segment if at least this many blocks are left:
+    /// 1 MiB.
     pub segment_rest_blocks_min: u32,
     /// The maximum number of data blocks of one edit: a copy that moves more is staged.
     pub edit_blocks_max: u64,
@@ -54,7 +54,7 @@ pub struct Tuning {
     /// The number of blocks that a copy may move in one commit without counting among those: 256
     /// KiB.
     pub placeless_blocks_max: usize,
-    /// One in so many segments is kept from hosts' data, see [`Tuning::reserve_segments`].
+    /// One in this many segments is kept from hosts' data, see [`Tuning::reserve_segments`].
     pub reserve_divisor: u32,
     /// The number of blocks moved in one commit if hosts are idle: 1 MiB.
     pub move_blocks_max: usize,
@@ -188,14 +188,14 @@ impl Tuning {
         Err(StoreError::Size(format!("its segments of {bytes} bytes are too small for a record")))
     }
 
-    /// Returns whether segments of which so many blocks must be moved have too many parts for one
+    /// Returns whether segments of which this many blocks must be moved have too many parts for one
     /// copy.
     pub(crate) fn is_too_long_to_stage(&self, moved_blocks: impl Iterator<Item = u64>) -> bool {
         let parts: u64 = moved_blocks.map(|blocks| blocks.div_ceil(self.part_blocks_max)).sum();
         parts > self.parts_max() as u64
     }
 
-    /// Returns whether a copy of segments with so many blocks each may take several commits, for
+    /// Returns whether a copy of segments with this many blocks each may take several commits, for
     /// any source: it is then not atomic for concurrent readers, nor after a crash.
     pub fn may_split(&self, blocks: impl Iterator<Item = u64> + Clone) -> bool {
         let work = |blocks| work_max(self.fanout, blocks);

@@ -11,7 +11,7 @@ use crate::chunks::pages::FastState;
 /// a world of the simulator is the same in each run and process.
 pub(crate) type DataCache = Cache<ChunkId, Frame, UnitWeighter, FastState>;
 
-/// Creates a cache of so many blocks.
+/// Creates a cache of this many blocks.
 pub(crate) fn data_cache(blocks: usize) -> DataCache {
     let lifecycle = DefaultLifecycle::default();
     Cache::with(blocks, blocks as u64, UnitWeighter, FastState::default(), lifecycle)

@@ -32,7 +32,7 @@ const WORD_BYTES: usize = 8;
 /// The positions of the words that are searched for: multiples of their length.
 const REPEAT_ANCHORS: [usize; 3] = [0, 1016, FRAME_BYTES - REPEAT_MAX_BYTES - WORD_BYTES];
 
-/// Lists of so many blocks need no allocation.
+/// Lists of this many blocks need no allocation.
 pub(crate) const FEW_BLOCKS: usize = 16;
 
 /// How blocks are stored, in order: a short write is one pack.

@@ -18,7 +18,7 @@ pub(crate) struct Recent {
 /// Memory for fingerprints near recent duplicates, about 200,000 of them.
 const RECENT_BYTES: u64 = 2 << 20;
 const RECENT_PAGES: usize = 1024;
-/// Within so many rows of a page's end, the next page is loaded as well.
+/// Within this many rows of a page's end, the next page is loaded as well.
 const NEXT_PAGE_ROWS: u64 = 32;
 
 impl Recent {

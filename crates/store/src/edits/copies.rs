@@ -43,7 +43,7 @@ impl Edit {
         Ok(edit)
     }
 
-    /// Adds the steps of a piece of a segment: so many sectors, from a given one on.
+    /// Adds the steps of a piece of a segment: this many sectors, from a given one on.
     pub(crate) fn copy_piece(&mut self, segment: &CopySegment, offset: u64, count: u64) {
         let piece = CopySegment {
             source_start: Sector(segment.source_start.0 + offset),

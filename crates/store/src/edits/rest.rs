@@ -33,9 +33,9 @@ const WORK_BYTES: u64 = 256;
 /// The rest of a request, including the current piece.
 #[derive(Debug)]
 pub(crate) enum Rest {
-    /// Segments, one after another; the piece is so many sectors of the first.
+    /// Segments, one after another; the piece is this many sectors of the first.
     Copy { segments: VecDeque<CopySegment>, piece: u64 },
-    /// Ranges in order; the piece is so many of them.
+    /// Ranges in order; the piece is this many of them.
     Unmap { volume: VolumeId, ranges: VecDeque<SectorRange>, piece: usize },
 }
 
@@ -167,7 +167,7 @@ impl Edit {
         self.rest = Some(rest);
     }
 
-    /// Leaves the rest of a piece after so many blocks to the next one.
+    /// Leaves the rest of a piece after this many blocks to the next one.
     pub(crate) fn cut(&mut self, blocks: u64) {
         let Some(Rest::Copy { segments, piece }) = &mut self.rest else { return };
         let (Some(Step::Copy { from, to, .. }), Some(segment)) =

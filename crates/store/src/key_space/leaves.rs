@@ -59,7 +59,7 @@ pub(crate) struct Leaves {
     next: u64,
 }
 
-/// Returns how many blocks so many bytes of pairs take if each piece is a block.
+/// Returns how many blocks this many bytes of pairs take if each piece is a block.
 fn blocks_of(bytes: usize) -> u64 {
     bytes.div_ceil(BLOCK_BYTES as usize - STREAM_HEADER_BYTES) as u64
 }

@@ -17,7 +17,7 @@ pub(crate) struct Laid {
     pub(crate) pad_blocks: u32,
 }
 
-/// Places groups of so many units after the first units of a record, which are header and whole
+/// Places groups of this many units after the first units of a record, which are header and whole
 /// blocks.
 pub(crate) fn lay(columns: u32, first_units: u32, groups: &[u16]) -> Laid {
     let units: u32 = groups.iter().copied().map(u32::from).sum();

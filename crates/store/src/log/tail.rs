@@ -99,8 +99,8 @@ impl Tail {
         self.disk = disk.clone();
     }
 
-    /// Records that recovery has applied the record before `position`, with so many rows; `own` is
-    /// what the next record has a copy of.
+    /// Records that recovery has applied the record before `position`, with this many rows; `own`
+    /// is what the next record has a copy of.
     pub(crate) fn recovered(&mut self, position: LogPosition, own: Arc<[u8]>, rows: u32) {
         assert_eq!(position.lsn, self.position.lsn + 1, "recovery follows the log");
         self.position = position;

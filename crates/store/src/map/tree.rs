@@ -180,8 +180,8 @@ impl Editor<'_> {
         Ok(counts)
     }
 
-    /// Adds references for so many more entries with `value`, if that is a chunk: each entry counts
-    /// once, whatever it spans.
+    /// Adds references for this many more entries with `value`, if that is a chunk: each entry
+    /// counts once, whatever it spans.
     fn reference_same(&self, value: Value<'_>, entries: i32) -> Result<(), StoreError> {
         match value {
             Value::Same(chunk) => self.world.reference_chunk(chunk, entries),

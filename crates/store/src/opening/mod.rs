@@ -107,8 +107,8 @@ impl Store {
         }
     }
 
-    /// Creates a striped pool on 4 to 48 devices, with room to rebuild the columns of so many lost
-    /// ones. The capacity and the size of parts are passed to [`StripePlan::new`].
+    /// Creates a striped pool on 4 to 48 devices, with room to rebuild the columns of this many
+    /// lost ones. The capacity and the size of parts are passed to [`StripePlan::new`].
     ///
     /// # Errors
     /// If there is no such plan; those of the devices.

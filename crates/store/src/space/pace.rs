@@ -66,7 +66,7 @@ impl Pace {
         self.now.map(|budget| budget.bytes)
     }
 
-    /// Sets the pace for emptying a segment with so many live and dead units, at this shortage.
+    /// Sets the pace for emptying a segment with this many live and dead units, at this shortage.
     pub(crate) fn set(&mut self, shortage_permille: u64, live_units: u64, dead_units: u64) {
         if shortage_permille < PACED_PERMILLE {
             self.now = None;

@@ -59,7 +59,7 @@ pub(crate) struct Segments {
     pub(crate) walks: std::cell::Cell<u64>,
 }
 
-/// Up to so many rows are recounted in builds with assertions, at each use of the sums.
+/// Up to this many rows are recounted in builds with assertions, at each use of the sums.
 const PROVED_ROWS_MAX: usize = 1024;
 
 impl Segments {

@@ -31,13 +31,14 @@ pub(crate) struct Supply {
     exhausted_at: [Option<Exhausted>; Need::ALL.len()],
     /// Blocks examined to distinguish replacements from new data, since the start.
     needs_looked_at: u64,
-    /// Reclaim pauses until so many bytes of log were written, or so few bytes are live.
+    /// Reclaim pauses until this many bytes of log were written, or at most this many bytes are
+    /// live.
     reclaim_rest: Option<(u64, u64)>,
     /// Segments that could not be emptied, because live data in them is damaged.
     unreclaimable: BTreeSet<u32>,
     /// Segments of metadata that are being emptied: no checkpoint fills their holes.
     compacted: BTreeSet<u32>,
-    /// Compaction has gained nothing: it pauses until so many bytes of log were written.
+    /// Compaction has gained nothing: it pauses until this many bytes of log were written.
     compaction_rest: Option<u64>,
 }
 
@@ -84,8 +85,8 @@ impl Supply {
         self.needs_looked_at += 1;
     }
 
-    /// Pauses reclaim, which has found nothing worth moving, until so many bytes of log were
-    /// written since the start, or no more than so many are live.
+    /// Pauses reclaim, which has found nothing worth moving, until this many bytes of log were
+    /// written since the start, or no more than this many are live.
     pub(crate) fn rest_from_reclaim(&mut self, log_bytes: u64, live_bytes: u64) {
         self.reclaim_rest = Some((log_bytes, live_bytes));
     }
@@ -125,7 +126,7 @@ impl Supply {
         std::mem::take(&mut self.compacted)
     }
 
-    /// Pauses compaction until so many bytes of log were written since the start.
+    /// Pauses compaction until this many bytes of log were written since the start.
     pub(crate) fn rest_from_compaction(&mut self, log_bytes: u64) {
         self.compaction_rest = Some(log_bytes);
     }

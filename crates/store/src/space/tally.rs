@@ -32,7 +32,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Returns the sums of free rows, with so many usable blocks per segment.
+    /// Returns the sums of free rows, with this many usable blocks per segment.
     pub(crate) fn new(metadata_blocks: u32) -> Self {
         Self {
             metadata_blocks: metadata_blocks.into(),

@@ -23,7 +23,7 @@ impl SegmentWidths {
         Self::new(medium.geometry().columns, segments.map(columns))
     }
 
-    /// Returns those of segments with so many data columns; a whole one has `whole_columns`.
+    /// Returns those of segments with this many data columns; a whole one has `whole_columns`.
     fn new(whole_columns: u8, segments: impl Iterator<Item = (u32, u8)>) -> Self {
         let counts =
             |columns: u8| (u64::from(columns) * WHOLE / u64::from(whole_columns)).min(WHOLE);

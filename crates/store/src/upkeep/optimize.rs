@@ -62,7 +62,7 @@ pub struct OptimizeStatus {
 }
 
 impl OptimizeStatus {
-    /// Begins a pass that examines so many rows.
+    /// Begins a pass that examines this many rows.
     fn begin(&mut self, rows_total: u64) {
         (self.running, self.failure) = (true, None);
         self.rows_total = rows_total;
@@ -118,7 +118,7 @@ impl Twins {
         Self { part, later, page: 0, seen: HashMap::default(), seen_max }
     }
 
-    /// Returns how many rows are still to be examined, in a table of so many pages.
+    /// Returns how many rows are still to be examined, in a table of this many pages.
     fn rows_left(&self, pages: u64) -> u64 {
         let later = self.later.len() as u64 * pages;
         (pages.saturating_sub(self.page) + later) * ROWS_PER_PAGE

@@ -58,7 +58,7 @@ impl Store {
         self.writer.lock().pace.win_turn();
     }
 
-    /// Records that so many bytes were moved to recover space: hosts get half of what that gains.
+    /// Records that this many bytes were moved to recover space: hosts get half of what that gains.
     pub(crate) fn moved(&self, bytes: u64) {
         {
             let mut writer = self.writer.lock();
@@ -68,8 +68,8 @@ impl Store {
         self.is_starving();
     }
 
-    /// Records that so many bytes of a checkpoint were written, of `left_bytes` that were still to
-    /// be: hosts get that fraction of the other half.
+    /// Records that this many bytes of a checkpoint were written, of `left_bytes` that were still
+    /// to be: hosts get that fraction of the other half.
     pub(crate) fn checkpointed(&self, bytes: u64, left_bytes: u64) {
         {
             let mut writer = self.writer.lock();

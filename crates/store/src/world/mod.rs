@@ -253,7 +253,7 @@ impl World {
         Ok(())
     }
 
-    /// Adds so many references to a chunk.
+    /// Adds this many references to a chunk.
     pub(crate) fn reference_chunk(&self, id: ChunkId, entries: i32) -> Result<(), StoreError> {
         if id == ChunkId::LOST {
             return Ok(());

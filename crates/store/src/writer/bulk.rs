@@ -11,7 +11,7 @@ use crate::world::World;
 use crate::writer::Writer;
 use crate::writer::job::{Answer, Job};
 
-/// A job is bulk if fewer than so many of it fit one record.
+/// A job is bulk if fewer than this many like it fit one record.
 const IN_RECORD_MIN: usize = 16;
 
 impl Writer {
@@ -39,7 +39,7 @@ impl Writer {
         has_room && (is_bulk || self.leaves_room(blocks))
     }
 
-    /// Returns whether the open record has room for so many blocks of small jobs, and for a bulk
+    /// Returns whether the open record has room for this many blocks of small jobs, and for a bulk
     /// one.
     fn leaves_room(&self, blocks: usize) -> bool {
         let Some(first) = self.queues.first_bulk() else { return true };
@@ -48,7 +48,7 @@ impl Writer {
         is_free || together <= self.tuning.record_blocks_max
     }
 
-    /// Lets up to `most` bulk jobs join, in their order, as far as there is room, until so many
+    /// Lets up to `most` bulk jobs join, in their order, as far as there is room, until this many
     /// blocks were examined ([`crate::space::supply::Supply::needs_looked_at`]).
     pub(crate) fn take_bulk(
         &mut self,

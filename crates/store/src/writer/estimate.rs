@@ -17,7 +17,7 @@ const ENTRY_BLOCKS: u64 = 4;
 /// that the entries change, and as many directories.
 pub(crate) const END_BLOCKS_MAX: u64 = 2 * (ENTRY_BLOCKS + 2);
 /// Units of work of a copy (`take`) for each block that it usually changes: a node that is set, or
-/// the rows of so many chunks.
+/// the rows of this many chunks.
 const WORK_PER_BLOCK: u64 = 16;
 impl Job {
     /// Returns the kind of room that it needs; `None` for a flush.
@@ -80,8 +80,8 @@ pub(crate) fn config_bytes(entries: &[Entry]) -> u64 {
     entries.iter().map(of).sum()
 }
 
-/// Returns how many blocks a step of so many blocks changes, apart from the rows of each block that
-/// it sets: the descents to both its ends. From where they divide there are two nodes of each
+/// Returns how many blocks a step of this many blocks changes, apart from the rows of each block
+/// that it sets: the descents to both its ends. From where they divide there are two nodes of each
 /// level, and each node is half a block and has a row, in a page that it shares with another node
 /// of the same age. At each end, part of a leaf's entries is released, whose chunks usually were
 /// made together.

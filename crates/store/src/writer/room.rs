@@ -110,7 +110,7 @@ impl Writer {
         self.claim_with(world, 0)
     }
 
-    /// The same as [`Writer::claim`], if so many more blocks change.
+    /// The same as [`Writer::claim`], if this many more blocks change.
     fn claim_with(&self, world: &World, more_blocks: u64) -> Claim {
         #[cfg(test)]
         if self.next_checkpoint.claims_nothing {
@@ -218,7 +218,7 @@ impl Writer {
         3 + bytes.div_ceil(BLOCK_BYTES - STREAM_HEADER_BYTES as u64)
     }
 
-    /// Returns whether a job may join that needs this kind of room and changes so many blocks of
+    /// Returns whether a job may join that needs this kind of room and changes this many blocks of
     /// metadata. If it fits the rest of the log's segment, it opens none.
     pub(crate) fn leaves_enough(
         &mut self,

@@ -6,8 +6,8 @@ use crate::world::World;
 use crate::writer::Writer;
 
 impl Writer {
-    /// Returns how many blocks of the segment table a checkpoint writes at most, if it writes so
-    /// many others, and so many more rows change before.
+    /// Returns how many blocks of the segment table a checkpoint writes at most, if it writes
+    /// `others` other blocks, and `more_rows` more rows change first.
     pub(crate) fn segment_table_blocks(&self, world: &World, others: u64, more_rows: u64) -> u64 {
         let segments = &self.state.segments;
         let Some(pages) = &segments.pages else { return 0 };
@@ -50,7 +50,7 @@ impl Size {
         pages + self.directories_max(pages)
     }
 
-    /// Returns the maximum number of directories above so many pages.
+    /// Returns the maximum number of directories above this many pages.
     fn directories_max(self, pages: u64) -> u64 {
         let (mut here, mut all, mut sum, mut level) = (pages, self.all, 0, 0);
         while all > 1 || level < self.height {

@@ -27,7 +27,7 @@ use crate::writer::Writer;
 /// How often in a row a flush may fail before writing ends: for about 30 s, with the pauses of the
 /// disk between the tries.
 pub(crate) const TRIES_MAX: u32 = 36;
-/// After so many failures in a row the records go elsewhere. Each time takes segments.
+/// After this many failures in a row the records go elsewhere. Each time takes segments.
 const ELSEWHERE_AFTER: [u32; 2] = [2, 8];
 
 /// For how many links there must be locations left for that: a record that a link already leads to

@@ -61,8 +61,8 @@ impl Medium {
         (u64::from(units) * u64::from(self.columns)).div_ceil(columns)
     }
 
-    /// Returns how many rows of the narrowest segment have room for so many rows of a segment with
-    /// so many columns.
+    /// Returns how many rows of the narrowest segment have room for this many rows of a segment
+    /// with this many columns.
     pub(crate) fn rows_in_narrowest(&self, rows: u32, columns: u8) -> u32 {
         let least = self.widths.least_columns.load(Ordering::Acquire);
         (rows * u32::from(columns)).div_ceil(u32::from(least))

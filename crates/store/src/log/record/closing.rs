@@ -12,7 +12,7 @@ use crate::log::columns::{self, group_start, group_units};
 impl Record {
     /// Ends collecting: the compressed groups are placed after the whole blocks, and their entries
     /// refer to them from here on. With several columns no group is in two of them, if the header
-    /// has so many blocks.
+    /// has this many blocks.
     pub(crate) fn close(&mut self, columns: u8, header_blocks: u32) {
         self.whole_blocks = self.frames.len() as u32;
         let base = self.frames.len() as u32 * UNITS_PER_BLOCK;
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// A record with some whole blocks, and groups of so many units.
+    /// A record with some whole blocks, and groups of this many units.
     fn record(whole_blocks: usize, groups: &[u16]) -> Record {
         let mut record = Record::default();
         for at in 0..whole_blocks {

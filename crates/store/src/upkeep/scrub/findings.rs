@@ -28,7 +28,7 @@ pub enum What {
     Page {
         /// The table.
         table: TableName,
-        /// 0: rows; otherwise a directory, so many levels above them.
+        /// 0: rows; otherwise a directory, this many levels above them.
         level: u8,
         /// Its number among the pages of its level.
         number: u64,

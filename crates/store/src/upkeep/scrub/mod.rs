@@ -52,7 +52,7 @@ pub enum ScrubStep {
     Idle,
     /// A checkpoint is being written: try again.
     Busy,
-    /// It read so many blocks, and there is more to do.
+    /// It read this many blocks, and there is more to do.
     More {
         /// Blocks of 4 KiB.
         blocks: u64,
