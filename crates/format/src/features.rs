@@ -63,7 +63,7 @@ impl Features {
     /// and it stays unused.)
     pub const MIRRORS: u64 = 1 << 3;
     /// Incompatible: the pool is striped, with data and parity, on four devices or more. Only a
-    /// pool that was created on so many has it.
+    /// pool that was created on that many has it.
     pub const STRIPES: u64 = 1 << 4;
     /// Incompatible: a map has the locations of each segment's columns. Only a pool that was
     /// created striped has it.

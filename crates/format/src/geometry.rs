@@ -89,7 +89,7 @@ impl Place {
         Place { offset_units, ..self }
     }
 
-    /// Returns the place so many blocks further on.
+    /// Returns the place this many blocks further on.
     pub const fn plus_blocks(self, blocks: u32) -> Place {
         Place { offset_units: self.offset_units + blocks * UNITS_PER_BLOCK, ..self }
     }
@@ -122,7 +122,7 @@ impl Geometry {
         Ok(Self { part_bytes, segment_count, columns: 1 })
     }
 
-    /// Returns the same segments in stripes of so many data columns; this is the division of each
+    /// Returns the same segments in stripes of this many data columns; this is the division of each
     /// device.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl Geometry {
         Self { segment_count, ..one }.check(capacity_bytes, SEGMENTS_IN_STREAM_MAX)
     }
 
-    /// Checks values that were read from a superblock, of a pool that can have so many segments.
+    /// Checks values that were read from a superblock, of a pool that can have this many segments.
     pub fn check(self, capacity_bytes: u64, segments_max: u64) -> Result<Self, FormatError> {
         let is_small = self.part_bytes < SEGMENT_BYTES_MIN;
         let fits = self.part_bytes.is_power_of_two()
@@ -192,7 +192,7 @@ impl Geometry {
         self.rows() * u32::from(self.columns)
     }
 
-    /// Returns how many rows so many blocks of the log take.
+    /// Returns how many rows this many blocks of the log take.
     pub fn rows_for(self, blocks: u64) -> u64 {
         blocks.div_ceil(u64::from(self.columns))
     }

@@ -86,7 +86,7 @@ pub struct PartsMapRef {
 }
 
 impl PartsMap {
-    /// Creates a map without segments, of so many columns each, data and parity.
+    /// Creates a map without segments, of this many columns each, data and parity.
     ///
     /// # Panics
     /// If that is not 3 to 18.
@@ -96,7 +96,7 @@ impl PartsMap {
         Self { pool_id, sequence: 1, emptied: 0, spares: 0, made_with, columns, packed }
     }
 
-    /// Returns the map of a pool without one: so many segments on as many devices as there are
+    /// Returns the map of a pool without one: this many segments on as many devices as there are
     /// columns. Its sequence number is 0.
     ///
     /// # Panics
@@ -191,7 +191,7 @@ impl PartsMap {
         entries.zip(entries_of(parts, columns)).for_each(|(old, new)| *old = new);
     }
 
-    /// Makes room for segments of so many columns.
+    /// Makes room for segments of this many columns.
     fn make_wider(&mut self, columns: usize) {
         let is_known = u8::try_from(columns).is_ok_and(|columns| COLUMNS.contains(&columns));
         assert!(is_known, "{columns} columns");
@@ -365,7 +365,7 @@ fn error<T>(what: &'static str, offset: usize) -> Result<T, FormatError> {
     Err(FormatError { what, offset })
 }
 
-/// Returns the entries of a segment with so many columns.
+/// Returns the entries of a segment with this many columns.
 fn entries_of(parts: &[Part], columns: usize) -> impl Iterator<Item = u32> {
     parts.iter().map(|part| part.pack()).chain(none(columns - parts.len()))
 }

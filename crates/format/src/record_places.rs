@@ -38,7 +38,7 @@ impl RecordPlaces {
         Self { segment, row, rows, segment_rows, header_blocks }
     }
 
-    /// Returns how many rows it has: so many of its first blocks are contiguous.
+    /// Returns how many rows it has, which is also how many of its first blocks are contiguous.
     pub fn rows(self) -> u32 {
         self.rows
     }
@@ -66,7 +66,7 @@ impl RecordPlaces {
 /// the middle of a block on.
 const GROUP_COVERS_MAX: u32 = 9;
 
-/// Returns the maximum number of rows of a record with so many blocks, for any groups among them.
+/// Returns the maximum number of rows of a record with this many blocks, for any groups among them.
 pub fn rows_max(columns: u32, blocks: u32) -> u32 {
     if columns == 1 {
         return blocks;
@@ -75,7 +75,7 @@ pub fn rows_max(columns: u32, blocks: u32) -> u32 {
     (blocks + gaps).div_ceil(columns).max(GROUP_COVERS_MAX)
 }
 
-/// Returns the maximum number of blocks of a record that fits so many rows, for any groups among
+/// Returns the maximum number of blocks of a record that fits this many rows, for any groups among
 /// them.
 pub fn blocks_that_fit(columns: u32, rows: u32) -> u32 {
     if columns == 1 {
