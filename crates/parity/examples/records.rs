@@ -44,8 +44,8 @@ enum Way {
     Narrow,
 }
 
-/// The hosts' load: records with a header and groups of so many frames each; the number of commands
-/// in a record, and the number of records in flight.
+/// The hosts' load: records with a header and groups of this many frames each; the number of
+/// commands in a record, and the number of records in flight.
 struct Load {
     name: &'static str,
     header: usize,
@@ -219,7 +219,7 @@ impl Log {
         }
     }
 
-    /// Returns the writes of stripes that have become full by so many units.
+    /// Returns the writes of stripes that have become full by this many units.
     fn stripes(&mut self, units: usize, frame: &Frame) -> Vec<Request> {
         let stripe_frames = self.stripe.data() * UNIT_FRAMES;
         let mut later = Vec::new();
