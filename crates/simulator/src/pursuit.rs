@@ -7,7 +7,7 @@ use store::{Follower, Following, OpenOptions, Store, StoreError};
 use crate::plan::Plan;
 use crate::rng::Rng;
 
-/// The follower looks for new records in one step out of so many.
+/// The follower looks for new records in one step out of this many.
 const FOLLOWS_ONE_IN: u64 = 6;
 
 /// The follower, if a plan wants one.

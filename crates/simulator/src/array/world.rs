@@ -35,7 +35,7 @@ use inner::Inner;
 const STEPS_BESIDE: u32 = 6;
 /// In half of the worlds, the maximum time between two reads of the clock, in nanoseconds.
 const TICK_NS_MAX: u64 = 20_000;
-/// After so many steps without an answer, while waiting for everything in flight, it counts as
+/// After this many steps without an answer, while waiting for everything in flight, it counts as
 /// lost.
 const IDLE_STEPS_MAX: u64 = 400_000;
 

@@ -14,7 +14,7 @@ use block::SectorRange;
 
 use crate::content::Tag;
 
-/// A value is followed through so many copies; beyond that it is believed.
+/// A value is followed through this many copies; beyond that it is believed.
 const COPIES_FOLLOWED: u32 = 6;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

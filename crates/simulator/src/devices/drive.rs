@@ -78,7 +78,7 @@ impl Power {
         Arc::new(Self { inner, hook: Mutex::default() })
     }
 
-    /// Makes the power fail after so many writes and flushes.
+    /// Makes the power fail after this many writes and flushes.
     pub(super) fn set_fuse(&self, calls: Option<u64>) {
         lock(&self.inner).fuse = calls;
     }

@@ -19,7 +19,7 @@ fn has_share(device: &DeviceStatus) -> bool {
     device.parts.is_none_or(|parts| parts.used > 0)
 }
 
-/// Returns how many disks are needed to have all of a pool on so many.
+/// Returns how many disks are needed to have all of a pool on this many.
 fn least_of(sharing: usize) -> usize {
     match sharing {
         0..=3 => 1,

@@ -58,7 +58,7 @@ impl World {
         Ok(())
     }
 
-    /// Returns any so many of these.
+    /// Returns a random choice of this many of these.
     pub(super) fn some_of(&mut self, mut disks: Vec<usize>, count: usize) -> Vec<usize> {
         while disks.len() > count {
             disks.swap_remove(self.rng.below(disks.len() as u64) as usize);

@@ -18,17 +18,17 @@ pub struct Faults {
     pub lying_flush: bool,
     /// It has no FUA: a durable write is one followed by a flush.
     pub no_fua: bool,
-    /// In so many of a thousand reads, the device reports an error.
+    /// In this many of a thousand reads, the device reports an error.
     pub failed_reads_per_mille: u64,
-    /// In so many of a thousand reads, the device reports an error, and succeeds within the number
-    /// of retries of a reader.
+    /// In this many of a thousand reads, the device reports an error, and succeeds within the
+    /// number of retries of a reader.
     pub transient_reads_per_mille: u64,
-    /// In so many of a thousand writes, the device or the filesystem below hinders it temporarily:
-    /// it is done in part, or refused.
+    /// In this many of a thousand writes, the device or the filesystem below hinders it
+    /// temporarily: it is done in part, or refused.
     pub transient_writes_per_mille: u64,
     /// So many of a thousand flushes fail, and lose what they should have kept.
     pub failed_flushes_per_mille: u64,
-    /// In so many of a thousand reads, the bytes of another location are returned.
+    /// In this many of a thousand reads, the bytes of another location are returned.
     pub misdirected_reads_per_mille: u64,
 }
 

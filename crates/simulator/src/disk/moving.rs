@@ -5,9 +5,9 @@ use super::*;
 /// What hinders a write temporarily.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hindrance {
-    /// It ends after so many blocks, and a part of the next one.
+    /// It ends after this many blocks, and a part of the next one.
     Short(usize),
-    /// The filesystem below has no space for what is after so many.
+    /// The filesystem below has no space for what is after this many.
     Full(usize),
     /// An error of the device.
     Error,
@@ -98,7 +98,7 @@ impl Inner {
         result
     }
 
-    /// Returns what hinders a call with so many blocks, up to `end`. Not so often that the writer
+    /// Returns what hinders a call with this many blocks, up to `end`. Not so often that the writer
     /// takes it for a bad location.
     fn hinders(&mut self, blocks: usize, end: u64) -> Option<Hindrance> {
         let per_mille = self.faults.transient_writes_per_mille;

@@ -12,7 +12,7 @@ use crate::rng::Rng;
 
 /// The key of the number.
 const NUMBER_KEY: &[u8] = b"changes";
-/// A key changes with one in so many changes.
+/// A key changes with one in this many changes.
 const TURN: u64 = 25;
 
 /// A value for each key; `None` for keys that a change removes.

@@ -20,7 +20,7 @@ const MAINTAIN_TURNS: usize = 100;
 /// The maximum number of segments by which a pool grows at once.
 const GROWTH_SEGMENTS_MAX: u64 = 3;
 
-/// Does blocking work; requests proceed by so many steps after each of its writes or flushes,
+/// Does blocking work; requests proceed by this many steps after each of its writes or flushes,
 /// called by `set_hook`.
 pub(crate) fn beside<R>(
     (desk, store): (&Arc<Mutex<Desk>>, &Arc<Store>),

@@ -9,7 +9,7 @@ use crate::rng::Rng;
 
 /// The maximum number of blocks of most commands.
 const BLOCKS_MAX: u64 = 6;
-/// From so many blocks on, a read is gathered from several requests.
+/// From this many blocks on, a read is gathered from several requests.
 const GATHERED_BLOCKS: u64 = 1025;
 /// The number of patterns.
 const PATTERNS: u64 = 12;

@@ -73,7 +73,7 @@ pub(super) struct Claim {
 }
 
 impl Monitors {
-    /// Creates monitors for so many nexuses and units.
+    /// Creates monitors for this many nexuses and units.
     pub(super) fn new(nexuses: usize, unit_count: usize, durable: bool, knows_again: bool) -> Self {
         let units = (0..unit_count).map(|_| Reservations::new(CONFIGURATIONS_MAX)).collect();
         let linear = if durable { Linear::new } else { Linear::volatile };

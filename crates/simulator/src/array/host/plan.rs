@@ -32,16 +32,16 @@ pub struct Mix {
     pub patterns: u64,
     /// SYNCHRONIZE CACHE.
     pub synchronizes: u64,
-    /// Of a hundred writes, so many have FUA.
+    /// Of a hundred writes, this many have FUA.
     pub forced_percent: u64,
-    /// Of a hundred reads, so many are long.
+    /// Of a hundred reads, this many are long.
     pub long_percent: u64,
-    /// Of a hundred reads of a volume that is long enough, so many are gathered from several
+    /// Of a hundred reads of a volume that is long enough, this many are gathered from several
     /// requests.
     pub gathered_percent: u64,
-    /// Of a hundred COMPARE AND WRITE commands whose responses were lost, so many are repeated.
+    /// Of a hundred COMPARE AND WRITE commands whose responses were lost, this many are repeated.
     pub repeated_percent: u64,
-    /// Of 10,000 steps of a path, so many times a command in flight is aborted.
+    /// Of 10,000 steps of a path, this many times a command in flight is aborted.
     pub aborts: u64,
     /// … a unit is reset, or a task set aborted.
     pub resets: u64,

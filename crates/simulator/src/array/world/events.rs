@@ -8,7 +8,7 @@ use crate::rng::Rng;
 /// The frequency of events in a world, apart from what hosts do.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
-    /// In 10,000 steps, so many times the power fails.
+    /// In 10,000 steps, this many times the power fails.
     pub crashes: u64,
     /// … the process is killed.
     pub kills: u64,
@@ -33,9 +33,9 @@ pub struct Events {
 pub struct Trouble {
     /// Its permanent faults.
     pub faults: Faults,
-    /// Of a hundred starts of the array, so many are ended by another power loss.
+    /// Of a hundred starts of the array, this many are ended by another power loss.
     pub starts_struck_percent: u64,
-    /// When a write has failed permanently, the array continues for at most so many steps.
+    /// When a write has failed permanently, the array continues for at most this many steps.
     pub broken_steps: u64,
 }
 

@@ -67,7 +67,7 @@ impl Content {
     }
 }
 
-/// Returns the files one after the other, in pieces of at most so many bytes.
+/// Returns the files one after the other, in pieces of at most this many bytes.
 fn bytes(files: &[PathBuf], piece_bytes: u64) -> impl Iterator<Item = Measured<Vec<u8>>> {
     files.iter().flat_map(move |path| {
         #[expect(clippy::disallowed_methods, reason = "a program, and nothing that it simulates")]

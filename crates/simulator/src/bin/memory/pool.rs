@@ -67,7 +67,7 @@ pub struct Overwriter {
     pub count: u64,
 }
 
-/// Returns the memory for so many GiB per TiB stored.
+/// Returns the memory for this many GiB per TiB stored.
 pub fn budget_bytes(chunks: u64, per_tib_gib: f64) -> u64 {
     let memory_bytes = (chunks * BLOCK_BYTES) as f64 / 1024.0 * per_tib_gib;
     (memory_bytes as u64).max(MEMORY_BYTES_MIN)
@@ -81,7 +81,7 @@ fn open(disk: &Arc<SlowDisk>, memory_bytes: u64) -> Measured<Store> {
     Ok(Store::open(disk.clone(), OpenOptions { memory_bytes, ..OpenOptions::default() })?)
 }
 
-/// Creates a pool of so many chunks, in a file that is removed with the process.
+/// Creates a pool of this many chunks, in a file that is removed with the process.
 pub fn make(dir: &Path, chunks: u64, memory_bytes: u64) -> Measured<Pool> {
     // Overwrites must not wait for reclaim, which is another measurement.
     let len_bytes = (chunks * BLOCK_BYTES * 2 + (8 << 30)).next_multiple_of(1 << 30);
