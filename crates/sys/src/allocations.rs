@@ -33,7 +33,7 @@ impl AddAssign for Allocations {
     }
 }
 
-/// Called for an allocation of so many bytes. What it allocates itself is not counted.
+/// Called for an allocation of this many bytes. What it allocates itself is not counted.
 pub type Observer = fn(bytes: usize);
 
 thread_local! {

@@ -34,7 +34,7 @@ impl TransferCounters {
         self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts the end of one of so many bytes, with its latency.
+    /// Counts the end of a request of this many bytes, with its latency.
     pub fn end(&self, ok: bool, bytes: u64, latency: Duration) {
         if ok {
             let latency_us = latency.as_micros() as u64;

@@ -106,7 +106,7 @@ impl Ring {
         self.transfers.in_flight() + self.done.len()
     }
 
-    /// Checks that so many frames from `offset_bytes` on are whole frames within the disk.
+    /// Checks that this many frames from `offset_bytes` on are whole frames within the disk.
     ///
     /// # Errors
     /// If they are not.

@@ -46,7 +46,7 @@ impl Step {
         let word = |at: usize| i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let count = if bytes[0] == FSYNC { 0 } else { word(24) as usize };
         let first = long(16) as *const libc::iovec;
-        // SAFETY: the entry points to so many vectors of the slot, which does not move meanwhile.
+        // SAFETY: the entry points to this many vectors of the slot, which does not move meanwhile.
         let vectors = (0..count).map(|index| unsafe { *first.add(index) });
         let vectors = vectors.map(|vector| (vector.iov_base as usize, vector.iov_len)).collect();
         let dsync = bytes[0] == WRITEV && word(28) & libc::RWF_DSYNC != 0;

@@ -157,7 +157,7 @@ impl Transfers {
     /// `out` if it has ended.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If fewer are ready.
     pub fn step<C: Calls>(
         &mut self,
         disk: &RetryingDisk<C>,
