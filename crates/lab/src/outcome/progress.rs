@@ -57,7 +57,7 @@ impl Progress {
         self.phase.set_message(name.to_owned());
     }
 
-    /// Advances by so many bytes.
+    /// Advances by this many bytes.
     pub fn advance(&self, bytes: u64) {
         self.phase.inc(bytes);
     }

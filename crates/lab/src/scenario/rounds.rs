@@ -35,7 +35,7 @@ pub const ALONE: Limits = Limits { least: 1, most: 5, budget: Duration::from_sec
 /// For measurements that are compared with each other: one try differs by a seventh from the next,
 /// so that the median of sixty is a fiftieth off.
 pub const ALIKE: Limits = Limits { least: 3, most: 61, budget: Duration::from_secs(30) };
-/// After the first round, the result of one round in so many is verified: that takes longer than
+/// After the first round, the result of one round in this many is verified: that takes longer than
 /// what is measured.
 const VERIFIED_EVERY: usize = 4;
 
