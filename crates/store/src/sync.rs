@@ -34,7 +34,7 @@ mod modelled {
     use super::MutexGuard;
 
     /// Has the interface of `parking_lot`'s, for the models. Waits never time out, so a thread that
-    /// relies on its timeout waits for ever, and the scheduler reports a deadlock.
+    /// relies on its timeout waits forever, and the scheduler reports a deadlock.
     #[derive(Debug, Default)]
     pub(crate) struct Condvar {
         /// Held from before a waiter releases its own lock until it waits, so that no wakeup in

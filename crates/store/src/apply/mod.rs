@@ -1,6 +1,6 @@
 //! Applying redo entries: the only place where the state changes, live and in recovery alike.
 //!
-//! * `bring`: entries that bring or move chunks, `lossy`: applying over unreadable metadata.
+//! * `bring`: entries that create or move chunks, `lossy`: applying over unreadable metadata.
 
 pub(crate) mod bring;
 pub(crate) mod lossy;

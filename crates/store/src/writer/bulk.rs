@@ -1,4 +1,4 @@
-//! Bulk jobs, which bring much data: parts of staged copies and long writes.
+//! Bulk jobs, which write much data: parts of staged copies and long writes.
 //!
 //! A record takes only a few of them, and a window of long copies has a hundred ready at once. So
 //! jobs that wait for room are in two queues: a small write waits for the next commit, not for all
@@ -15,7 +15,7 @@ use crate::writer::job::{Answer, Job};
 const IN_RECORD_MIN: usize = 16;
 
 impl Writer {
-    /// Returns whether a job brings so much data that others do not wait behind it.
+    /// Returns whether a job writes so much data that others do not wait behind it.
     pub(crate) fn is_bulk(&self, job: &Job) -> bool {
         let may_be = matches!(job, Job::Edit(_) | Job::Stage(_));
         may_be && job.data_blocks() > self.tuning.record_blocks_max / IN_RECORD_MIN

@@ -142,7 +142,7 @@ impl Edit {
         self.steps.iter().map(in_step).sum()
     }
 
-    /// Returns how many blocks of data it brings, at most.
+    /// Returns the maximum number of data blocks it writes.
     pub(crate) fn data_blocks(&self) -> usize {
         self.steps
             .iter()

@@ -3,7 +3,7 @@
 //! | queue | waits for |
 //! |---|---|
 //! | overflow | room in the open record, or a checkpoint |
-//! | bulk | the same, for jobs that bring much data (`bulk`) |
+//! | bulk | the same, for jobs that write much data (`bulk`) |
 //! | heavy | a record that has the budget to apply it |
 //! | deferred | the application of records that change blocks which it has read |
 //! | placeless | a slot for the next part of a copy (`places`) |
@@ -178,7 +178,7 @@ impl Queues {
         self.starved = starved;
     }
 
-    /// Takes all jobs, because nothing joins any more; returns who must be told.
+    /// Takes all jobs, because nothing joins any more; returns their tokens.
     pub(crate) fn take_all(&mut self) -> Vec<Token> {
         let jobs = self.overflow.drain(..).chain(self.bulk.drain(..)).chain(self.starved.drain(..));
         let edits = self.heavy.drain(..).chain(self.placeless.drain(..));

@@ -268,7 +268,7 @@ impl Writer {
     }
 
     /// Returns how many of up to `most` dropped nodes may be freed before a checkpoint, because
-    /// freeing changes rows. At least one, if next to nothing has changed.
+    /// freeing changes rows. At least one, if almost nothing has changed.
     pub(crate) fn nodes_to_free(&mut self, world: &World, most: usize) -> usize {
         let free = self.state.segments.free_for_metadata();
         // The chunks of each may be far from any others.

@@ -267,7 +267,7 @@ impl Writer {
 }
 
 impl Job {
-    /// Returns how many blocks of data it brings, at most.
+    /// Returns the maximum number of data blocks it writes.
     pub(crate) fn data_blocks(&self) -> usize {
         match self {
             Self::Edit(edit) => edit.data_blocks(),
