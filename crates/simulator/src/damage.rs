@@ -26,11 +26,11 @@ const SECTORS: u64 = 4096;
 /// The kind of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// So many bits have flipped, anywhere but in segment 0.
+    /// This many bits have flipped, anywhere but in segment 0.
     Rot(u64),
-    /// So many of a thousand reads fail.
+    /// This many of a thousand reads fail.
     FailedReads(u64),
-    /// So many of a thousand reads return another location's bytes.
+    /// This many of a thousand reads return another location's bytes.
     MisdirectedReads(u64),
 }
 

@@ -22,11 +22,11 @@ pub(super) enum Trouble {
     None,
     /// It is not there: each call fails with ENODEV.
     Gone,
-    /// So many calls fail with EIO.
+    /// This many calls fail with EIO.
     Errors(u64),
-    /// So many reads fail with EIO.
+    /// This many reads fail with EIO.
     ReadErrors(u64),
-    /// So many writes fail with ENOSPC.
+    /// This many writes fail with ENOSPC.
     Full(u64),
 }
 

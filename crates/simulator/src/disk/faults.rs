@@ -26,7 +26,7 @@ pub struct Faults {
     /// In this many of a thousand writes, the device or the filesystem below hinders it
     /// temporarily: it is done in part, or refused.
     pub transient_writes_per_mille: u64,
-    /// So many of a thousand flushes fail, and lose what they should have kept.
+    /// This many of a thousand flushes fail, and lose what they should have made durable.
     pub failed_flushes_per_mille: u64,
     /// In this many of a thousand reads, the bytes of another location are returned.
     pub misdirected_reads_per_mille: u64,

@@ -1,5 +1,5 @@
-//! What hosts must be told by unit attentions (SAM-5, 5.14 and 6.3; SPC-4, 5.13): each nexus, for
-//! each unit, before anything else.
+//! The unit attentions that hosts must get (SAM-5, 5.14 and 6.3; SPC-4, 5.13): each nexus, for each
+//! unit, before anything else.
 //!
 //! - A new session gets a unit attention for a reset or a lost session (29h) before any of its
 //!   commands is executed.
@@ -8,7 +8,7 @@
 //!   including those without a session: in their next one.
 //!
 //! Uncertain cases are not checked: which nexuses an action affects while another one is in flight,
-//! and what may have been told with a response that nobody got.
+//! and unit attentions in responses that nobody received.
 
 use std::collections::BTreeMap;
 
@@ -42,18 +42,18 @@ impl Code {
 /// A point in time: the number of a command that is sent, or of commands so far.
 pub(super) type Moment = u64;
 
-/// What a nexus was told about a unit, and what it must still be told.
+/// The unit attentions that a nexus has got for a unit, and those it must still get.
 #[derive(Clone, Debug, Default)]
 struct Told {
-    /// How often it was told what, or may have been.
+    /// How often it has got each, or may have.
     counts: BTreeMap<Code, u64>,
-    /// Whether its session has been told of its beginning.
+    /// Whether its session has got the unit attention for its start.
     knows: bool,
-    /// What it must be told, before a command is executed that is sent from a given time on.
+    /// Those it must get, before a command sent at or after the given moment is executed.
     owed: Vec<(Code, Moment)>,
-    /// A command of an earlier session may still be told something, and nobody receives it.
+    /// A command of an earlier session may still get one, and nobody receives it.
     is_overheard: bool,
-    /// So many commands of failed connections of this session may still be told something.
+    /// Commands of failed connections of this session that may still get one.
     orphans: u32,
 }
 
@@ -63,11 +63,11 @@ impl Told {
     }
 }
 
-/// The nexuses that must be told about a request, if it is done, and how often they had been told
+/// The nexuses that must get a unit attention if a request is done, and how often they had got it
 /// before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Concerned {
-    /// How often the array had started: the next start replaces everything that was to be told.
+    /// How often the array had started: the next start replaces all pending unit attentions.
     starts: u64,
     told: Vec<(Nexus, Code, u64)>,
 }
@@ -97,8 +97,8 @@ impl Attentions {
         self.now
     }
 
-    /// Records that a nexus has another session, and that something may have been told in the old
-    /// one that nobody received.
+    /// Records that a nexus has another session, and that the old one may have got unit attentions
+    /// that nobody received.
     pub(super) fn session_lost(&mut self, nexus: Nexus, unheard: impl Iterator<Item = usize>) {
         unheard.for_each(|unit| {
             self.unheard(nexus, unit);
@@ -111,8 +111,8 @@ impl Attentions {
         });
     }
 
-    /// Records that a connection has failed, whose session continues: for each of its commands to
-    /// this unit, something may be told that nobody receives.
+    /// Records that a connection has failed, whose session continues: each of its commands to this
+    /// unit may get a unit attention that nobody receives.
     pub(super) fn connection_lost(&mut self, nexus: Nexus, units: &[usize]) {
         for unit in units {
             self.unheard(nexus, *unit);
@@ -150,7 +150,7 @@ impl Attentions {
         }
     }
 
-    /// Records that a command may have been told something, and its response does not come.
+    /// Records that a command may have got a unit attention, and its response does not come.
     pub(super) fn unheard(&mut self, nexus: Nexus, unit: usize) {
         let told = self.at(nexus, unit);
         told.knows = true;
@@ -169,7 +169,7 @@ impl Attentions {
         told.owed.retain(|(owed, _)| *owed != code);
     }
 
-    /// Checks that nothing had to be told when a command was executed.
+    /// Checks that no unit attention was pending when a command was executed.
     pub(super) fn done(&mut self, nexus: Nexus, unit: usize, sent: Moment) -> Result<(), String> {
         let told = self.at(nexus, unit);
         if !told.knows {

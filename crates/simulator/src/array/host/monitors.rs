@@ -53,7 +53,7 @@ pub(super) struct Watch {
     /// When it began, for [`Linear::made_durable`], and among all commands.
     since: u64,
     sent: Moment,
-    /// The nexuses to be told if it is done; how many actions had begun by then.
+    /// The nexuses that get a unit attention if it is done; how many actions had begun by then.
     concerned: Option<(Concerned, u64)>,
 }
 
@@ -113,7 +113,7 @@ impl Monitors {
         Watch { blocks, claims, since, sent: self.attentions.sent(), concerned }
     }
 
-    /// Returns the nexuses to be told if a command succeeds, if that is certain.
+    /// Returns the nexuses that get a unit attention if a command succeeds, if that is certain.
     fn concerned(&mut self, nexus: Nexus, command: &Command) -> Option<(Concerned, u64)> {
         let Command::Out { unit, action, .. } = command else { return None };
         self.actions_begun += 1;
