@@ -22,7 +22,7 @@ const LUN: [u8; 8] = [0, 1, 0, 0, 0, 0, 0, 0];
 const MIB: u64 = 1 << 20;
 const POOL_BYTES: u64 = 1024 * MIB;
 const VOLUME_BYTES: u64 = 256 * MIB;
-/// Enough memory for a quarter of [`super::commands::FILLED_BYTES`] as data.
+/// Enough memory for a quarter of [`super::commands::FILLED_BLOCKS`] as data.
 const MEMORY_BYTES: u64 = 32 * MIB;
 /// More than any of the commands takes.
 const POOLED_FRAMES: usize = 256;
