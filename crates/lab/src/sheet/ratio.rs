@@ -9,7 +9,7 @@ use crate::number;
 pub enum Ratio {
     /// One of them is missing, or both are zero.
     Unknown,
-    /// So many times.
+    /// The first is this many times the second.
     Times(f64),
     /// The second is zero, and the first is not.
     Unbounded,
