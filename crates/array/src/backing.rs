@@ -13,18 +13,18 @@ pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
     /// Makes a change, wholly or not at all; durable when it returns. Blocks.
     fn change(&self, change: Change) -> Result<(), StoreError>;
 
-    /// Whether the device refuses writes at the moment, so that a change would wait.
+    /// Returns whether the device refuses writes at the moment, so that a change would wait.
     fn is_device_refusing(&self) -> bool {
         false
     }
 
-    /// The whole key-value space, sorted by key.
+    /// Returns the whole key-value space, sorted by key.
     fn config(&self) -> Vec<(Vec<u8>, Vec<u8>)>;
 
-    /// A volume id that was never used before.
+    /// Returns a volume id that was never used before.
     fn allocate_volume_id(&self) -> VolumeId;
 
-    /// The state of the pool.
+    /// Returns the state of the pool.
     fn pool_status(&self) -> PoolStatus;
 
     /// Grows the pool to this capacity while it is in use; durable when it returns. Blocks.
@@ -36,12 +36,12 @@ pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
         Ok(false)
     }
 
-    /// The incarnation of the pool, which begins when the pool is opened for use.
+    /// Returns the incarnation of the pool, which begins when the pool is opened for use.
     fn incarnation(&self) -> Incarnation {
         Incarnation { number: 1, is_stored: true }
     }
 
-    /// Whether this is a takeover from another controller, and no power on.
+    /// Returns whether this is a takeover from another controller, and no power on.
     fn has_taken_over(&self) -> bool {
         false
     }
@@ -52,10 +52,10 @@ pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
         Ok(())
     }
 
-    /// The state of a volume; `None` if it does not exist.
+    /// Returns the state of a volume; `None` if it does not exist.
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus>;
 
-    /// Whether the store's record of a volume can't be read: its I/O returns MEDIUM ERROR.
+    /// Returns whether the store's record of a volume can't be read: its I/O returns MEDIUM ERROR.
     fn is_lost(&self, _id: VolumeId) -> bool {
         false
     }
@@ -63,12 +63,12 @@ pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
 
 /// The accounting interface of a store. A store in memory can use the defaults.
 pub trait Accounted {
-    /// The state of accounting.
+    /// Returns the state of accounting.
     fn space_status(&self) -> SpaceStatus {
         SpaceStatus::default()
     }
 
-    /// The figures of the last pass.
+    /// Returns the figures of the last pass.
     fn space_figures(&self) -> Option<Arc<SpaceFigures>> {
         None
     }
@@ -89,12 +89,12 @@ pub trait Scrubbed {
         false
     }
 
-    /// The state of scrubbing.
+    /// Returns the state of scrubbing.
     fn scrub_status(&self) -> ScrubStatus {
         ScrubStatus::default()
     }
 
-    /// The damage that was found.
+    /// Returns the damage that was found.
     fn damage(&self) -> DamageList {
         DamageList::default()
     }
@@ -112,7 +112,7 @@ pub trait Optimized {
         false
     }
 
-    /// The state of the background pass.
+    /// Returns the state of the background pass.
     fn optimize_status(&self) -> OptimizeStatus {
         OptimizeStatus::default()
     }

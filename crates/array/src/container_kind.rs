@@ -15,7 +15,7 @@ impl ContainerKind {
     /// Both.
     pub const ALL: [Self; 2] = [Self::VolumeGroup, Self::Pod];
 
-    /// What stands between its name and that of a volume.
+    /// Returns what stands between its name and that of a volume.
     pub fn separator(self) -> &'static str {
         match self {
             Self::VolumeGroup => "/",
@@ -23,7 +23,7 @@ impl ContainerKind {
         }
     }
 
-    /// Several of them, within a sentence.
+    /// Returns several of them, within a sentence.
     pub fn plural(self) -> &'static str {
         match self {
             Self::VolumeGroup => "volume groups",
@@ -31,7 +31,7 @@ impl ContainerKind {
         }
     }
 
-    /// One of them, within a sentence.
+    /// Returns one of them, within a sentence.
     pub fn one(self) -> &'static str {
         match self {
             Self::VolumeGroup => "volume group",
@@ -39,8 +39,8 @@ impl ContainerKind {
         }
     }
 
-    /// The container and the volume's own name in a name of a volume; whichever separator is
-    /// first counts.
+    /// Returns the container and the volume's own name in a name of a volume; whichever separator
+    /// is first counts.
     pub fn split(name: &str) -> Option<(Self, &str, &str)> {
         let parts = Self::ALL.into_iter().filter_map(|kind| {
             let (container, own) = name.split_once(kind.separator())?;

@@ -102,7 +102,7 @@ impl Model {
         None
     }
 
-    /// The code of the refusal, or that the step is accepted.
+    /// Returns the code of the refusal, or that the step is accepted.
     fn expect(&self, step: &Step) -> Result<(), &'static str> {
         let volume = |name: &str| self.volume(name).ok_or("no_such_volume");
         let host = |name: &str| self.host(name).ok_or("no_such_host");
@@ -159,7 +159,7 @@ impl Model {
         }
     }
 
-    /// Whether a step that is accepted writes something.
+    /// Returns whether a step that is accepted writes something.
     fn writes(&self, step: &Step) -> bool {
         match step {
             Step::Resize(name, size, _) => {

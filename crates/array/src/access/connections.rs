@@ -64,8 +64,8 @@ impl Array {
         self.change(|state| plan_disconnection(state, volume, host), disconnect)
     }
 
-    /// All connections of hosts, their own and their groups': of one volume, one host, both, or the
-    /// array, in the order of the hosts' names and the LUNs.
+    /// Returns all connections of hosts, their own and their groups': of one volume, one host,
+    /// both, or the array, in the order of the hosts' names and the LUNs.
     ///
     /// # Errors
     /// `no_such_volume`, `no_such_host`, for the names that were given; `too_many_connections`.
@@ -112,8 +112,8 @@ impl Array {
         Ok(found)
     }
 
-    /// Up to `limit` connections of a host, its own and its group's, in the order of their LUNs,
-    /// after a given one.
+    /// Returns up to `limit` connections of a host, its own and its group's, in the order of their
+    /// LUNs, after a given one.
     ///
     /// # Errors
     /// `no_such_host`.
@@ -181,7 +181,7 @@ pub(crate) fn plan_connection(
     Ok((change, (host_id, id, info(lun))))
 }
 
-/// The lowest LUN after one that neither a host nor its group uses.
+/// Returns the lowest LUN after one that neither a host nor its group uses.
 pub(super) fn free_lun(state: &State, host: &HostEntry, after: u16) -> Result<u16, Error> {
     let shared = state.group_of(host);
     host.free_luns(after)

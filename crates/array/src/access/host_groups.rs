@@ -194,7 +194,7 @@ impl Array {
         self.change_all(pairs, plan, show).map(|_| ())
     }
 
-    /// A host group.
+    /// Returns a host group.
     ///
     /// # Errors
     /// `no_such_host_group`.
@@ -203,7 +203,8 @@ impl Array {
         state.host_group(name).map(|(_, entry)| info(&state, entry))
     }
 
-    /// Up to `limit` host groups in the order of their names (ignoring case), after `after`.
+    /// Returns up to `limit` host groups in the order of their names (ignoring case), after
+    /// `after`.
     pub fn host_groups(&self, after: Option<&str>, limit: usize) -> Vec<HostGroupInfo> {
         let state = self.read();
         let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));
@@ -212,8 +213,8 @@ impl Array {
         entries.map(|entry| info(&state, entry)).collect()
     }
 
-    /// The connections of host groups: of one volume, one group, both, or all, in the order of the
-    /// groups' names and the LUNs.
+    /// Returns the connections of host groups: of one volume, one group, both, or all, in the order
+    /// of the groups' names and the LUNs.
     ///
     /// # Errors
     /// `no_such_volume`, `no_such_host_group`, for the names that were given;

@@ -98,7 +98,7 @@ impl Array {
         self.change(|state| plan_host_end(state, name), State::remove_host)
     }
 
-    /// A host.
+    /// Returns a host.
     ///
     /// # Errors
     /// `no_such_host`.
@@ -107,7 +107,7 @@ impl Array {
         state.host(name).map(|(_, entry)| info(&state, entry))
     }
 
-    /// Up to `limit` hosts in the order of their names (ignoring case), after `after`.
+    /// Returns up to `limit` hosts in the order of their names (ignoring case), after `after`.
     pub fn hosts(&self, after: Option<&str>, limit: usize) -> Vec<HostInfo> {
         let state = self.read();
         let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));

@@ -19,7 +19,8 @@ pub struct Initiator {
 }
 
 impl Array {
-    /// The host of an initiator; `None` for an unknown initiator, whose login must be refused.
+    /// Returns the host of an initiator; `None` for an unknown initiator, whose login must be
+    /// refused.
     pub fn initiator(&self, iscsi_name: &str) -> Option<Initiator> {
         let name = InitiatorName::new(iscsi_name).ok()?;
         let state = self.read();
@@ -28,14 +29,14 @@ impl Array {
         Some(Initiator { host: host.name.to_string(), chap: host.chap.clone() })
     }
 
-    /// The id of an initiator's host: see [`crate::HostInfo::id`].
+    /// Returns the id of an initiator's host: see [`crate::HostInfo::id`].
     pub fn host_id(&self, iscsi_name: &str) -> Option<u64> {
         let name = InitiatorName::new(iscsi_name).ok()?;
         self.read().initiators().get(&name).map(|id| id.0)
     }
 
-    /// The volumes that an initiator may reach: none if it is unknown. The generation goes up with
-    /// each change while the array runs, and starts again with the array.
+    /// Returns the volumes that an initiator may reach: none if it is unknown. The generation goes
+    /// up with each change while the array runs, and starts again with the array.
     pub fn lun_map(&self, iscsi_name: &str) -> Arc<LunMap> {
         let state = self.read();
         let name = InitiatorName::new(iscsi_name).ok();

@@ -71,7 +71,7 @@ impl Iterator for FreeLuns {
 }
 
 impl SharedLuns {
-    /// The next LUN for a group which neither it nor any of its hosts uses.
+    /// Returns the next LUN for a group which neither it nor any of its hosts uses.
     pub(super) fn free(
         &mut self,
         state: &State,
@@ -187,7 +187,7 @@ fn check_shared_lun(state: &State, group: &HostGroupEntry, lun: u16) -> Result<u
     own.or_else(private).map_or(Ok(lun), Err)
 }
 
-/// The connections of a group, in the order of the LUNs.
+/// Returns the connections of a group, in the order of the LUNs.
 pub(super) fn shared_by<'a>(
     state: &'a State,
     group: &'a HostGroupEntry,

@@ -60,7 +60,7 @@ impl Array {
         )
     }
 
-    /// Up to `limit` entries, the newest first, older than number `before`.
+    /// Returns up to `limit` entries, the newest first, older than number `before`.
     pub fn audit_log(&self, before: Option<u64>, limit: usize) -> Vec<AuditEntry> {
         self.read().audit.list(before, limit)
     }

@@ -24,8 +24,8 @@ impl Array {
         (jump_ms, if is_wanted { self.keep_time() } else { Ok(()) })
     }
 
-    /// The last jump of the clock within the last day, in milliseconds; negative if it went back.
-    /// `None` if there was none while the array ran.
+    /// Returns the last jump of the clock within the last day, in milliseconds; negative if it went
+    /// back. `None` if there was none while the array ran.
     pub fn clock_jump_ms(&self) -> Option<i64> {
         self.read().time.recent_jump_ms()
     }

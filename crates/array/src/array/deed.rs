@@ -50,7 +50,7 @@ pub(super) fn entered(log: &mut AuditLog, entry: AuditEntry) {
     log.add(entry);
 }
 
-/// The row of an entry.
+/// Returns the row of an entry.
 pub(super) fn audit_row(entry: &AuditEntry) -> Result<Row, Error> {
     Ok((record::audit_key(entry.number), Some(record::audit(entry)?)))
 }

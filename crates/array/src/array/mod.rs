@@ -53,7 +53,7 @@ impl std::fmt::Debug for Array {
     }
 }
 
-/// How many objects there are.
+/// The number of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Volumes that are not destroyed.
@@ -88,8 +88,8 @@ impl Array {
         Ok(Self { backing, state, turn, token_volume, generation, gone, turns })
     }
 
-    /// The names of all volumes, including destroyed ones, after the checks of [`Array::open`].
-    /// Nothing is written, not even what [`Array::open`] prepares in a new pool.
+    /// Returns the names of all volumes, including destroyed ones, after the checks of
+    /// [`Array::open`]. Nothing is written, not even what [`Array::open`] prepares in a new pool.
     ///
     /// # Errors
     /// [`Error::Damaged`] if the stored objects contradict each other, or were written by a newer
@@ -106,13 +106,13 @@ impl Array {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// The array's own volume, and its size: it holds the data of ROD tokens. What is in it after a
-    /// power on is worthless.
+    /// Returns the array's own volume, and its size: it holds the data of ROD tokens. What is in it
+    /// after a power on is worthless.
     pub fn token_volume(&self) -> (VolumeId, SectorCount) {
         (self.token_volume, TOKEN_VOLUME_SIZE)
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub fn counts(&self) -> Counts {
         let state = self.state.read();
         Counts {
@@ -124,8 +124,8 @@ impl Array {
         }
     }
 
-    /// The volumes that were eradicated since the last call, so that callers can drop what they
-    /// keep by these ids. Ids are never used again.
+    /// Returns the volumes that were eradicated since the last call, so that callers can drop what
+    /// they keep by these ids. Ids are never used again.
     pub fn take_gone(&self) -> Vec<VolumeId> {
         std::mem::take(&mut *self.gone.lock())
     }
@@ -135,18 +135,18 @@ impl Array {
         self.gone.lock().extend(volumes);
     }
 
-    /// The store.
+    /// Returns the store.
     pub(crate) fn backing(&self) -> &dyn Backing {
         self.backing.as_ref()
     }
 
-    /// All objects, to look at.
+    /// Returns all objects, to look at.
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
         self.state.read()
     }
 
-    /// All objects, to change without a commit: only for what is kept in memory alone, or is
-    /// durable already.
+    /// Returns all objects, to change without a commit: only for what is kept in memory alone, or
+    /// is durable already.
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write()
     }
@@ -156,13 +156,13 @@ impl Array {
         self.turn.lock()
     }
 
-    /// Whether a change is in progress.
+    /// Returns whether a change is in progress.
     #[cfg(test)]
     pub(crate) fn is_changing(&self) -> bool {
         self.turn.is_locked()
     }
 
-    /// The state of [`Array::run_due`].
+    /// Returns the state of [`Array::run_due`].
     pub(crate) fn turns(&self) -> MutexGuard<'_, Turns> {
         self.turns.lock()
     }

@@ -4,7 +4,7 @@ use super::{Error, Kind};
 use crate::container_kind::ContainerKind;
 
 impl Error {
-    /// The code, for programs. Stable.
+    /// Returns the code, for programs. Stable.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Invalid { code, .. } => code,
@@ -68,7 +68,7 @@ impl Error {
         }
     }
 
-    /// The kind of the refusal.
+    /// Returns the kind of the refusal.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Invalid { .. } | Self::WouldTruncate { .. } => Kind::Invalid,

@@ -29,12 +29,12 @@ impl Array {
         Ok(takes_over)
     }
 
-    /// The incarnation of the pool: that of the last power on.
+    /// Returns the incarnation of the pool: that of the last power on.
     pub fn incarnation(&self) -> u64 {
         self.read().host_states.incarnation()
     }
 
-    /// What is kept of hosts for each volume, with the incarnation that has written it.
+    /// Returns what is kept of hosts for each volume, with the incarnation that has written it.
     pub fn host_states(&self) -> Vec<(VolumeId, HostState)> {
         self.read().host_states.all()
     }

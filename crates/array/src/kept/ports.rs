@@ -21,7 +21,7 @@ use crate::objects::ports::{PORTS_MAX, PortPlace, Ports};
 use crate::record;
 use crate::state::State;
 
-/// The places of the ports at these addresses, in their order.
+/// Returns the places of the ports at these addresses, in their order.
 fn places(addresses: &[SocketAddr]) -> Vec<PortPlace> {
     let mut seen: BTreeMap<SocketAddr, u16> = BTreeMap::new();
     let place = |address: &SocketAddr| {
@@ -32,7 +32,7 @@ fn places(addresses: &[SocketAddr]) -> Vec<PortPlace> {
     addresses.iter().map(place).collect()
 }
 
-/// All ports once these places are served. Each new place gets the lowest free id.
+/// Returns all ports once these places are served. Each new place gets the lowest free id.
 fn serving(state: &State, served: &[PortPlace]) -> Ports {
     let mut ports = state.ports.clone();
     let is_new = |place: &&PortPlace| !state.ports.contains_key(place);
@@ -51,9 +51,9 @@ fn serving(state: &State, served: &[PortPlace]) -> Ports {
 }
 
 impl Array {
-    /// The relative target port identifiers of the ports at these addresses, in their order;
-    /// durable when it returns. An address has the same one whatever its place in the list, from
-    /// the first time it is served.
+    /// Returns the relative target port identifiers of the ports at these addresses, in their
+    /// order; durable when it returns. An address has the same one whatever its place in the list,
+    /// from the first time it is served.
     ///
     /// # Errors
     /// `limit_reached` if there are more than [`PORTS_MAX`], with those that registrations name,

@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::state::State;
 
 impl Array {
-    /// The maker of the tokens of this incarnation, and those tokens whose volumes exist; `None` if
-    /// none were made.
+    /// Returns the maker of the tokens of this incarnation, and those tokens whose volumes exist;
+    /// `None` if none were made.
     pub fn tokens(&self) -> Option<(StoredTokenMaker, Vec<(u64, StoredToken)>)> {
         let state = self.read();
         let (maker, tokens) = state.token_rows.of(state.host_states.incarnation())?;

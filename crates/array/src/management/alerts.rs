@@ -68,12 +68,13 @@ impl Array {
         }
     }
 
-    /// Up to `limit` alerts with numbers greater than `after`, in the order of their numbers.
+    /// Returns up to `limit` alerts with numbers greater than `after`, in the order of their
+    /// numbers.
     pub fn alerts(&self, after: u64, limit: usize) -> Vec<Alert> {
         self.read().alerts.list(after, limit)
     }
 
-    /// One alert.
+    /// Returns one alert.
     ///
     /// # Errors
     /// `no_such_alert`.
@@ -81,7 +82,7 @@ impl Array {
         self.read().alerts.find(number).cloned()
     }
 
-    /// How many alerts are not closed, of each severity, in the order of [`Severity::ALL`].
+    /// Returns how many alerts are not closed, of each severity, in the order of [`Severity::ALL`].
     pub fn open_alerts(&self) -> [usize; Severity::ALL.len()] {
         self.read().alerts.open_counts()
     }

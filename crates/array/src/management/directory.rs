@@ -11,7 +11,7 @@ use crate::record;
 use crate::state::State;
 
 impl Array {
-    /// The directory service. The same allocation until something changes.
+    /// Returns the directory service. The same allocation until something changes.
     pub fn directory(&self) -> Arc<Directory> {
         self.read().directory.clone()
     }

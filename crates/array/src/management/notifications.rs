@@ -23,7 +23,7 @@ const WATCHER: &str = "Alert watcher";
 const SERVER: &str = "Syslog server";
 
 impl Array {
-    /// Who is told of alerts. The same allocation until something changes.
+    /// Returns who is told of alerts. The same allocation until something changes.
     pub fn notifications(&self) -> Arc<Notifications> {
         self.read().notifications.clone()
     }

@@ -9,22 +9,22 @@ use crate::record;
 use crate::values::dns::Dns;
 
 impl Array {
-    /// The settings.
+    /// Returns the settings.
     pub fn settings(&self) -> Settings {
         self.read().settings().clone()
     }
 
-    /// Whether hosts without CHAP are refused: [`Settings::chap_required`].
+    /// Returns whether hosts without CHAP are refused: [`Settings::chap_required`].
     pub fn is_chap_required(&self) -> bool {
         self.read().settings().chap_required
     }
 
-    /// The name of the array: [`Settings::name`].
+    /// Returns the name of the array: [`Settings::name`].
     pub fn name(&self) -> String {
         self.read().settings().name.to_string()
     }
 
-    /// How names are looked up: [`Settings::dns`].
+    /// Returns how names are looked up: [`Settings::dns`].
     pub fn dns(&self) -> Dns {
         self.read().settings().dns.clone()
     }

@@ -76,7 +76,7 @@ impl Array {
         .map(drop)
     }
 
-    /// The id of the array as an engine of SNMP, by which version 3 tells senders apart.
+    /// Returns the id of the array as an engine of SNMP, by which version 3 tells senders apart.
     pub fn snmp_engine_id(&self) -> Vec<u8> {
         [&ENGINE_PREFIX[..], self.read().pool_id()].concat()
     }

@@ -92,7 +92,7 @@ impl Array {
         })
     }
 
-    /// The tags of a volume or a snapshot, destroyed or not.
+    /// Returns the tags of a volume or a snapshot, destroyed or not.
     ///
     /// # Errors
     /// `no_such_volume`, `no_such_snapshot`.
@@ -105,8 +105,8 @@ impl Array {
         tagged(&state, id, filter).or_else(|| without_tags(&state, id)).ok_or(gone)
     }
 
-    /// Up to `limit` volumes, or snapshots, that have such tags, in the order of their ids, after
-    /// `after`.
+    /// Returns up to `limit` volumes, or snapshots, that have such tags, in the order of their ids,
+    /// after `after`.
     pub fn tagged(
         &self,
         snapshots: bool,
@@ -121,7 +121,7 @@ impl Array {
     }
 }
 
-/// An object with those of its tags that match; `None` if there are none.
+/// Returns an object with those of its tags that match; `None` if there are none.
 fn tagged(state: &State, id: VolumeId, filter: &TagFilter) -> Option<Tagged> {
     let all = state.tags.of(id)?.iter();
     let wanted = all.filter(|((namespace, key), _)| filter.has(namespace, key));
@@ -133,7 +133,7 @@ fn tagged(state: &State, id: VolumeId, filter: &TagFilter) -> Option<Tagged> {
     (!tags.is_empty()).then_some(Tagged { tags, ..without_tags(state, id)? })
 }
 
-/// An object with tags, without the tags themselves.
+/// Returns an object with tags, without the tags themselves.
 fn without_tags(state: &State, id: VolumeId) -> Option<Tagged> {
     let eradicate_ms = match state.volumes().get(&id) {
         Some(entry) => entry.record.eradicate_ms,

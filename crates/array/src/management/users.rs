@@ -81,12 +81,13 @@ impl Array {
         })
     }
 
-    /// The hash of a user's password; `None` if there is no such user, or it has none.
+    /// Returns the hash of a user's password; `None` if there is no such user, or it has none.
     pub fn password_of(&self, name: &str) -> Option<PasswordHash> {
         self.read().users.find(name).ok()?.password.clone()
     }
 
-    /// The user who has the password with this [`PasswordHash::credential`] now, and its role.
+    /// Returns the user who has the password with this [`PasswordHash::credential`] now, and its
+    /// role.
     pub fn has_password(&self, credential: &TokenHash) -> Option<(String, Role)> {
         self.read().users.of_password(credential)
     }
@@ -167,13 +168,13 @@ impl Array {
         })
     }
 
-    /// The owner of this token, and its current role; `None` if the token is unknown, withdrawn or
-    /// expired. Notes that it was used.
+    /// Returns the owner of this token, and its current role; `None` if the token is unknown,
+    /// withdrawn or expired. Notes that it was used.
     pub fn authenticate(&self, hash: &TokenHash, now_ms: u64) -> Option<(String, Role)> {
         self.read().users.authenticate(hash, now_ms)
     }
 
-    /// A user.
+    /// Returns a user.
     ///
     /// # Errors
     /// `no_such_user`.
@@ -181,7 +182,7 @@ impl Array {
         self.read().users.named(name)
     }
 
-    /// Up to `limit` users in the order of their names (ignoring case), after `after`.
+    /// Returns up to `limit` users in the order of their names (ignoring case), after `after`.
     pub fn users(&self, after: Option<&str>, limit: usize) -> Vec<UserInfo> {
         self.read().users.list(after, limit)
     }

@@ -42,7 +42,7 @@ pub struct AuditEntry {
 }
 
 impl AuditEntry {
-    /// An entry whose texts are on one line each and within the limit.
+    /// Returns an entry whose texts are on one line each and within the limit.
     pub(crate) fn new(number: u64, deed: Deed, outcome: &str) -> Self {
         Self { number, deed: deed.cut(), outcome: one_line(outcome, AUDIT_TEXT_BYTES_MAX) }
     }

@@ -53,22 +53,22 @@ impl DirectoryUri {
         Ok(Self { text: text.to_owned(), host, port, is_tls })
     }
 
-    /// The name or the address of the server.
+    /// Returns the name or the address of the server.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Its port.
+    /// Returns its port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Whether it speaks TLS from the first byte on; otherwise TLS is begun by StartTLS.
+    /// Returns whether it speaks TLS from the first byte on; otherwise TLS is begun by StartTLS.
     pub fn is_tls(&self) -> bool {
         self.is_tls
     }
 
-    /// Whether the server is this machine.
+    /// Returns whether the server is this machine.
     pub fn is_loopback(&self) -> bool {
         self.host.eq_ignore_ascii_case("localhost")
             || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
@@ -149,13 +149,13 @@ impl Directory {
         &self.groups[place(role)]
     }
 
-    /// The roles that somebody may have by a group, the most powerful first.
+    /// Returns the roles that somebody may have by a group, the most powerful first.
     pub fn roles(&self) -> impl Iterator<Item = (Role, &DirectoryGroup)> {
         let all = Role::ALL.into_iter().zip(&self.groups);
         all.filter(|(_, group)| !group.group.is_empty())
     }
 
-    /// What a login depends on: it goes up with each change.
+    /// Returns what a login depends on: it goes up with each change.
     pub fn revision(&self) -> u64 {
         self.revision
     }
@@ -165,7 +165,7 @@ impl Directory {
         self.groups[place(role)] = group;
     }
 
-    /// The settings after a change.
+    /// Returns the settings after a change.
     pub(crate) fn changed(&self, change: DirectoryChange) -> Result<Self, Error> {
         let is_new_password = change.bind_password.is_some();
         let old = self.clone();

@@ -46,7 +46,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// A group without members and schedule.
+    /// Returns a group without members and schedule.
     pub(crate) fn new(name: GroupName, created_ms: u64) -> Self {
         Self {
             name,

@@ -38,7 +38,7 @@ pub enum Encryption {
 }
 
 impl Encryption {
-    /// Its name; empty for none. Stable: it is stored.
+    /// Returns its name; empty for none. Stable: it is stored.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "",
@@ -47,7 +47,7 @@ impl Encryption {
         }
     }
 
-    /// The one with this name.
+    /// Returns the one with this name.
     ///
     /// # Errors
     /// `invalid_relay`.
@@ -69,7 +69,7 @@ impl RelayPassword {
         Self(text.to_owned())
     }
 
-    /// The password itself, for the relay.
+    /// Returns the password itself, for the relay.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -124,13 +124,13 @@ pub struct RelayChange {
 }
 
 impl Relay {
-    /// Where the relay is; `None` if there is none.
+    /// Returns where the relay is; `None` if there is none.
     pub fn place(&self) -> Option<(String, u16)> {
         let place = HostPlace::parse(&self.host)?;
         Some((place.host, place.port.unwrap_or(RELAY_PORT)))
     }
 
-    /// The relay after a change.
+    /// Returns the relay after a change.
     pub(crate) fn changed(&self, change: RelayChange) -> Result<Self, Error> {
         let is_new_password = change.password.is_some();
         let old = self.clone();
@@ -228,17 +228,17 @@ pub struct Notifications {
 }
 
 impl Notifications {
-    /// Who gets mail, in the order of addresses.
+    /// Returns who gets mail, in the order of addresses.
     pub fn watchers(&self) -> impl Iterator<Item = &Watcher> {
         self.watchers.values()
     }
 
-    /// The syslog servers, in the order of names.
+    /// Returns the syslog servers, in the order of names.
     pub fn servers(&self) -> impl Iterator<Item = &SyslogServer> {
         self.servers.values()
     }
 
-    /// The SNMP managers, in the order of names.
+    /// Returns the SNMP managers, in the order of names.
     pub fn managers(&self) -> impl Iterator<Item = &SnmpManager> {
         self.managers.values()
     }

@@ -64,8 +64,8 @@ pub struct SettingsChange {
 }
 
 impl Settings {
-    /// The settings of a new pool. The target's name is under `internal`, the domain reserved for
-    /// private use, and contains 48 bits of the pool's id.
+    /// Returns the settings of a new pool. The target's name is under `internal`, the domain
+    /// reserved for private use, and contains 48 bits of the pool's id.
     pub(crate) fn defaults(pool_id: &[u8; 16]) -> Result<Self, Error> {
         let tail: String = pool_id.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         Ok(Self {
@@ -81,7 +81,7 @@ impl Settings {
         })
     }
 
-    /// The settings after a change.
+    /// Returns the settings after a change.
     pub(crate) fn with(mut self, change: SettingsChange) -> Result<Self, Error> {
         self.name = change.name.unwrap_or(self.name);
         self.target_name = change.target_name.unwrap_or(self.target_name);

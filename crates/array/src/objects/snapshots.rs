@@ -30,7 +30,7 @@ pub(crate) struct SnapshotRecord {
 }
 
 impl SnapshotRecord {
-    /// What distinguishes it from other snapshots of its volume, in lower case. A group is
+    /// Returns what distinguishes it from other snapshots of its volume, in lower case. A group is
     /// represented by its id, which stays when it is renamed.
     pub(crate) fn key(&self) -> String {
         match self.group {
@@ -39,7 +39,7 @@ impl SnapshotRecord {
         }
     }
 
-    /// Its name: `VOLUME.SUFFIX`, or `GROUP.SUFFIX.VOLUME` if it was made with a group.
+    /// Returns its name: `VOLUME.SUFFIX`, or `GROUP.SUFFIX.VOLUME` if it was made with a group.
     pub(crate) fn name(&self, volume: &VolumeName, group: Option<&GroupName>) -> String {
         let suffix = &self.suffix;
         match group {
@@ -49,7 +49,8 @@ impl SnapshotRecord {
     }
 }
 
-/// The key of a snapshot that was made with a group. It sorts after all suffixes, as `~` does.
+/// Returns the key of a snapshot that was made with a group. It sorts after all suffixes, as `~`
+/// does.
 pub(crate) fn group_key(group: GroupId, suffix: &str) -> String {
     format!("~{:016x}.{suffix}", group.0)
 }

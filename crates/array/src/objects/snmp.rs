@@ -25,7 +25,7 @@ pub enum SnmpAuth {
 }
 
 impl SnmpAuth {
-    /// Its name. Stable: it is stored.
+    /// Returns its name. Stable: it is stored.
     pub fn name(self) -> &'static str {
         match self {
             Self::Md5 => "MD5",
@@ -33,7 +33,7 @@ impl SnmpAuth {
         }
     }
 
-    /// The one with this name.
+    /// Returns the one with this name.
     ///
     /// # Errors
     /// `invalid_snmp_manager`.
@@ -63,7 +63,7 @@ pub enum SnmpSecurity {
 }
 
 impl SnmpSecurity {
-    /// The name of its version.
+    /// Returns the name of its version.
     pub fn version(&self) -> &'static str {
         match self {
             Self::V2c { .. } => "v2c",
@@ -109,13 +109,13 @@ pub struct SnmpManagerChange {
 }
 
 impl SnmpManager {
-    /// Where it is; `None` for what is no place.
+    /// Returns where it is; `None` for what is no place.
     pub fn place(&self) -> Option<(String, u16)> {
         let HostPlace { host, port } = HostPlace::parse(&self.host)?;
         Some((host, port.unwrap_or(PORT)))
     }
 
-    /// A new manager.
+    /// Returns a new manager.
     pub(crate) fn new(name: SnmpManagerName, change: SnmpManagerChange) -> Result<Self, Error> {
         let security = match change.version.as_deref() {
             Some("v2c") => SnmpSecurity::V2c { community: KeptPassword::default() },
@@ -126,7 +126,8 @@ impl SnmpManager {
         blank.with(change)
     }
 
-    /// The manager after a change. Whoever may not know a secret must not have it sent elsewhere.
+    /// Returns the manager after a change. Whoever may not know a secret must not have it sent
+    /// elsewhere.
     pub(crate) fn changed(&self, change: SnmpManagerChange) -> Result<Self, Error> {
         let is_moved = change.host.as_ref().is_some_and(|host| *host != self.host);
         // Of version 3 nothing that is secret is sent.

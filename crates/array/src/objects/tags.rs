@@ -70,7 +70,7 @@ pub struct TagFilter {
 }
 
 impl TagFilter {
-    /// Whether a tag with this namespace and key matches.
+    /// Returns whether a tag with this namespace and key matches.
     pub(crate) fn has(&self, namespace: &str, key: &str) -> bool {
         let is_in = |all: &BTreeSet<String>, text| all.is_empty() || all.contains(text);
         is_in(&self.namespaces, namespace) && is_in(&self.keys, key)

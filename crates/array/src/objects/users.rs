@@ -32,7 +32,7 @@ impl Role {
     /// All roles, the most powerful first.
     pub const ALL: [Self; 3] = [Self::ArrayAdmin, Self::StorageAdmin, Self::ReadOnly];
 
-    /// Its name. Stable: it is stored.
+    /// Returns its name. Stable: it is stored.
     pub fn name(self) -> &'static str {
         match self {
             Self::ArrayAdmin => "array_admin",
@@ -41,7 +41,7 @@ impl Role {
         }
     }
 
-    /// The role with this name.
+    /// Returns the role with this name.
     ///
     /// # Errors
     /// `invalid_role`.
@@ -66,7 +66,7 @@ impl fmt::Display for Role {
 pub struct TokenHash(pub(crate) [u8; 32]);
 
 impl TokenHash {
-    /// The hash of a token as it is sent.
+    /// Returns the hash of a token as it is sent.
     pub fn of(token: &[u8]) -> Self {
         Self(Sha256::digest(token).into())
     }
@@ -95,12 +95,12 @@ impl PasswordHash {
         is_good.then(|| Self(phc.to_owned()))
     }
 
-    /// The PHC string.
+    /// Returns the PHC string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What identifies this password of this user: another one has another salt.
+    /// Returns what identifies this password of this user: another one has another salt.
     pub fn credential(&self) -> TokenHash {
         TokenHash::of(self.0.as_bytes())
     }

@@ -47,8 +47,8 @@ pub(crate) struct SourceRecord {
 }
 
 impl VolumeRecord {
-    /// What hosts see of it. `array` are the offloads that the array allows; `group` is its volume
-    /// group, if that has limits.
+    /// Returns what hosts see of it. `array` are the offloads that the array allows; `group` is its
+    /// volume group, if that has limits.
     pub(crate) fn attributes(
         &self,
         array: Offloads,

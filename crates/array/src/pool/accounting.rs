@@ -58,7 +58,7 @@ impl PoolFigures {
 }
 
 impl Array {
-    /// Which objects the pool's bytes are stored for.
+    /// Returns which objects the pool's bytes are stored for.
     pub fn pool_space(&self) -> PoolSpace {
         let SpaceStatus { figures, current, pending } = self.backing().space_status();
         PoolSpace { figures: figures.map(|figures| self.without_own(&figures)), current, pending }
@@ -70,14 +70,15 @@ impl Array {
         self.pool_space()
     }
 
-    /// The stored data of a volume or a snapshot; `None` if it was made after the last pass.
+    /// Returns the stored data of a volume or a snapshot; `None` if it was made after the last
+    /// pass.
     pub(crate) fn object_space(&self, id: VolumeId) -> Option<ObjectSpace> {
         let figures = self.backing().space_figures()?;
         Some(ObjectSpace { as_of_s: figures.as_of_s, space: *figures.volume(id)? })
     }
 
-    /// The sum of the stored bytes that only one of these volumes and snapshots refers to, as far
-    /// as the last pass covers them.
+    /// Returns the sum of the stored bytes that only one of these volumes and snapshots refers to,
+    /// as far as the last pass covers them.
     pub fn unique_bytes_of(&self, ids: impl IntoIterator<Item = VolumeId>) -> u64 {
         let Some(figures) = self.backing().space_figures() else { return 0 };
         let found = ids.into_iter().filter_map(|id| figures.volume(id));

@@ -9,7 +9,7 @@ use crate::array::Array;
 use crate::error::Error;
 
 impl Array {
-    /// The state of the pool, without the array's own volume.
+    /// Returns the state of the pool, without the array's own volume.
     pub fn pool(&self) -> PoolStatus {
         let mut pool = self.backing().pool_status();
         if let Some(own) = self.backing().volume_status(self.token_volume().0) {

@@ -44,7 +44,7 @@ pub struct DamagedBlocks {
 pub struct DamageReport {
     /// What was found.
     pub damages: Vec<Damage>,
-    /// How many more findings there are.
+    /// The number of more findings.
     pub findings_more: u64,
     /// Parts of dropped volumes whose space can't be freed.
     pub stuck_nodes: u64,
@@ -68,12 +68,12 @@ impl Array {
         self.backing().scrub_status()
     }
 
-    /// The state of scrubbing.
+    /// Returns the state of scrubbing.
     pub fn scrub(&self) -> ScrubStatus {
         self.backing().scrub_status()
     }
 
-    /// The damage that the last passes found, including what was repaired since.
+    /// Returns the damage that the last passes found, including what was repaired since.
     pub fn damage(&self) -> DamageReport {
         let DamageList { findings, findings_more, stuck_nodes } = self.backing().damage();
         let mut damages = Vec::new();
@@ -109,7 +109,8 @@ impl Array {
         DamageReport { damages, findings_more, stuck_nodes }
     }
 
-    /// The volumes and snapshots whose records the store can't read, each with its whole range.
+    /// Returns the volumes and snapshots whose records the store can't read, each with its whole
+    /// range.
     fn lost_volumes(&self) -> Vec<(VolumeId, SectorRange)> {
         let state = self.read();
         let volumes = state.volumes().iter().map(|(id, volume)| (*id, volume.record.size));
@@ -137,7 +138,7 @@ impl Array {
     }
 }
 
-/// The kind of a finding, and which of them it is.
+/// Returns the kind of a finding, and which of them it is.
 fn named(what: What) -> (&'static str, String) {
     match what {
         What::Superblock(copy) => ("superblock", format!("copy {copy}")),

@@ -24,7 +24,7 @@ impl Array {
         self.backing().optimize_status()
     }
 
-    /// The state of the background pass of reduction.
+    /// Returns the state of the background pass of reduction.
     pub fn optimize(&self) -> OptimizeStatus {
         self.backing().optimize_status()
     }

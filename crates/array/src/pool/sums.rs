@@ -75,7 +75,7 @@ impl Array {
 }
 
 impl SpaceSums<'_> {
-    /// The volumes that a host sees, by its own connections and by those of its group.
+    /// Returns the volumes that a host sees, by its own connections and by those of its group.
     ///
     /// # Errors
     /// `no_such_host`, `too_many_connections`.
@@ -89,7 +89,7 @@ impl SpaceSums<'_> {
         Ok(self.sum(&ids))
     }
 
-    /// The volumes that are connected to a host group.
+    /// Returns the volumes that are connected to a host group.
     ///
     /// # Errors
     /// `no_such_host_group`, `too_many_connections`.
@@ -100,7 +100,7 @@ impl SpaceSums<'_> {
         Ok(self.sum(&ids))
     }
 
-    /// The volumes of a volume group or a pod.
+    /// Returns the volumes of a volume group or a pod.
     ///
     /// # Errors
     /// `no_such_volume_group`, `no_such_pod`, `too_many_connections`.
@@ -114,8 +114,8 @@ impl SpaceSums<'_> {
         Ok(self.sum(&ids))
     }
 
-    /// The volumes that a group of volumes protects: its own, or those of its hosts or its host
-    /// groups. Destroyed ones do not count.
+    /// Returns the volumes that a group of volumes protects: its own, or those of its hosts or its
+    /// host groups. Destroyed ones do not count.
     ///
     /// # Errors
     /// `no_such_group`, `too_many_connections`.
@@ -165,7 +165,7 @@ impl SpaceSums<'_> {
         Err(Error::invalid("too_many_connections", text))
     }
 
-    /// The sum over different volumes.
+    /// Returns the sum over different volumes.
     fn sum(&mut self, ids: &[VolumeId]) -> VolumesSpace {
         let new: Vec<VolumeId> =
             ids.iter().filter(|id| !self.parts.contains_key(id)).copied().collect();

@@ -89,7 +89,7 @@ impl Array {
     }
 }
 
-/// What the audit log says of what is eradicated when its time is over.
+/// Returns what the audit log says of what is eradicated when its time is over.
 fn by_the_clock(time_ms: u64, names: String) -> Deed {
     let [user, origin, method, path] =
         ["array", "clock", "ERADICATE", "(its time is over)"].map(str::to_owned);

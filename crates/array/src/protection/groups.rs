@@ -60,7 +60,7 @@ pub struct GroupInfo {
     pub hosts: Vec<String>,
     /// The names of its host groups.
     pub host_groups: Vec<String>,
-    /// How many snapshots of the group there are, including destroyed ones.
+    /// The number of snapshots of the group, including destroyed ones.
     pub snapshot_count: usize,
     /// When snapshots are taken.
     pub schedule: SnapshotSchedule,
@@ -99,7 +99,7 @@ impl Array {
         self.change(|state| plan_change(state, name, change), show_group)
     }
 
-    /// A group, destroyed or not.
+    /// Returns a group, destroyed or not.
     ///
     /// # Errors
     /// `no_such_group`.
@@ -108,13 +108,13 @@ impl Array {
         state.any_group(name).map(|(id, group)| info(&state, id, group))
     }
 
-    /// The name of the group with this id, if it exists.
+    /// Returns the name of the group with this id, if it exists.
     pub fn group_name(&self, id: u64) -> Option<String> {
         self.read().groups().get(&GroupId(id)).map(|group| group.name.to_string())
     }
 
-    /// Up to `limit` groups in the order of their names (ignoring case), after `after`: only
-    /// destroyed ones, only the others, or (`None`) both.
+    /// Returns up to `limit` groups in the order of their names (ignoring case), after `after`:
+    /// only destroyed ones, only the others, or (`None`) both.
     pub fn groups(
         &self,
         after: Option<&str>,

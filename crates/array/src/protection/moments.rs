@@ -37,7 +37,7 @@ pub struct GroupSnapshotInfo {
 }
 
 impl Array {
-    /// The snapshots of a moment, destroyed or not.
+    /// Returns the snapshots of a moment, destroyed or not.
     ///
     /// # Errors
     /// `no_such_group_snapshot`.
@@ -55,9 +55,9 @@ impl Array {
         self.unique_bytes_of(moments.flat_map(|(_, moment)| &moment.snapshots).copied())
     }
 
-    /// Up to `limit` moments of one group or all, in the order of the groups' names and their
-    /// suffixes, after the one called `after`: only destroyed ones, only the others, or (`None`)
-    /// both.
+    /// Returns up to `limit` moments of one group or all, in the order of the groups' names and
+    /// their suffixes, after the one called `after`: only destroyed ones, only the others, or
+    /// (`None`) both.
     ///
     /// # Errors
     /// `no_such_group`.

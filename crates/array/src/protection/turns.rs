@@ -35,7 +35,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// Whether nothing had to be done.
+    /// Returns whether nothing had to be done.
     pub fn is_empty(&self) -> bool {
         self.taken.is_empty() && self.let_go.is_empty() && self.missed.is_empty()
     }
@@ -99,8 +99,8 @@ impl Array {
         self.let_go(id, now_ms, ran)
     }
 
-    /// The result of the last due snapshots of each group that has a schedule: `None` if none were
-    /// due since the start.
+    /// Returns the result of the last due snapshots of each group that has a schedule: `None` if
+    /// none were due since the start.
     pub fn last_snapshots(&self) -> Vec<(String, Option<Result<(), String>>)> {
         let turns = self.turns();
         let state = self.read();
@@ -186,7 +186,7 @@ impl Array {
     }
 }
 
-/// The group if its snapshots are due, and when they are due next.
+/// Returns the group if its snapshots are due, and when they are due next.
 fn due(state: &State, id: GroupId, now_ms: u64) -> Option<(&Group, u64)> {
     let group = state.groups().get(&id)?;
     if !group.schedule.enabled || group.eradicate_ms.is_some() {
@@ -195,7 +195,7 @@ fn due(state: &State, id: GroupId, now_ms: u64) -> Option<(&Group, u64)> {
     Some((group, group.schedule.due(group.next_ms, now_ms)?))
 }
 
-/// The snapshots that a group's retention does not keep, and when to look at it again.
+/// Returns the snapshots that a group's retention does not keep, and when to look at it again.
 fn gone(state: &State, id: GroupId, now_ms: u64) -> (Vec<(String, &Moment)>, Option<u64>) {
     let Some(group) = state.groups().get(&id).filter(|group| group.eradicate_ms.is_none()) else {
         return (Vec::new(), None);

@@ -21,7 +21,7 @@ pub(super) struct AuditRow {
     outcome: String,
 }
 
-/// The key of an entry: entries whose numbers differ by the size of the ring share one.
+/// Returns the key of an entry: entries whose numbers differ by the size of the ring share one.
 pub(crate) fn audit_key(number: u64) -> Vec<u8> {
     key(b'a', &[number % AUDIT_ENTRIES_MAX as u64])
 }

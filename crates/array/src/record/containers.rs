@@ -42,7 +42,7 @@ pub(crate) fn container(of: &Container) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// The id in a key of this letter.
+/// Returns the id in a key of this letter.
 pub(super) fn container_id(letter: u8, number: u64) -> ContainerId {
     let kind = match letter {
         b'V' => ContainerKind::VolumeGroup,

@@ -10,7 +10,7 @@ use crate::error::Error;
 
 /// A part of the reservations of a volume.
 pub(crate) struct ReservationPart {
-    /// How many parts there are.
+    /// The number of parts.
     pub parts: usize,
     pub type_code: Option<u8>,
     pub holder: Option<usize>,
@@ -52,7 +52,7 @@ pub(super) fn decode_reservation(
     })
 }
 
-/// A registration as earlier versions have stored it.
+/// Returns a registration as earlier versions have stored it.
 fn registration(host: String, isid: [u8; 6], target_port: u16, key: u64) -> Registration {
     let mut id = [0; 16];
     id[..6].copy_from_slice(&isid);

@@ -16,24 +16,24 @@ struct VersionOnly {
     v: u8,
 }
 
-/// The key of a record: its kind, then ids as big endian numbers.
+/// Returns the key of a record: its kind, then ids as big endian numbers.
 pub(super) fn key(kind: u8, ids: &[u64]) -> Vec<u8> {
     let mut key = vec![kind];
     ids.iter().for_each(|id| key.extend_from_slice(&id.to_be_bytes()));
     key
 }
 
-/// The value of a record.
+/// Returns the value of a record.
 pub(super) fn encode<T: Serialize>(row: &T) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(row).map_err(|error| Error::Damaged(format!("can't be encoded: {error}")))
 }
 
-/// The error for a record that can't be used.
+/// Returns the error for a record that can't be used.
 pub(super) fn damaged(key: &[u8], why: &str) -> Error {
     Error::Damaged(format!("record {}: {why}", key.escape_ascii()))
 }
 
-/// The value of a record, if it has the version of this program.
+/// Returns the value of a record, if it has the version of this program.
 pub(super) fn parse<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, Error> {
     // The text of serde's error could quote the value, and so a secret: only its position is shown.
     let explain = |error: serde_json::Error| damaged(key, &format!("column {}", error.column()));

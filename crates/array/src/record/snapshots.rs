@@ -46,7 +46,7 @@ pub(crate) fn snapshot(snapshot: &SnapshotRecord) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// The snapshot; and the name of its group, in old records without group ids.
+/// Returns the snapshot; and the name of its group, in old records without group ids.
 pub(super) fn decode_snapshot(
     key: &[u8],
     id: VolumeId,

@@ -14,7 +14,7 @@ pub(super) struct TagsRow {
     tags: Vec<(String, String, String, bool)>,
 }
 
-/// The record of an object's tags, or its removal if there are no tags left.
+/// Returns the record of an object's tags, or its removal if there are no tags left.
 pub(crate) fn tags_row(id: VolumeId, tags: &TagMap) -> Result<Row, Error> {
     let key = key(b'T', &[id.0]);
     if tags.is_empty() {

@@ -52,12 +52,12 @@ pub(crate) fn volume(volume: &VolumeRecord) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// The names of the offloads that are off, as records hold them.
+/// Returns the names of the offloads that are off, as records hold them.
 pub(super) fn off(offloads: Offloads) -> Vec<String> {
     offloads.off().map(|offload| offload.name().to_owned()).collect()
 }
 
-/// The offloads, from the names of those that are off.
+/// Returns the offloads, from the names of those that are off.
 pub(super) fn decode_off(key: &[u8], names: &[String]) -> Result<Offloads, Error> {
     names.iter().try_fold(Offloads::ALL, |on, name| match Offload::named(name) {
         Some(offload) => Ok(on.with(offload, false)),

@@ -8,7 +8,7 @@ use crate::objects::volumes::VolumeRecord;
 use crate::values::name::VolumeName;
 
 impl State {
-    /// The volumes of a container, destroyed or not, in the order of their names.
+    /// Returns the volumes of a container, destroyed or not, in the order of their names.
     pub(crate) fn volumes_within(
         &self,
         kind: ContainerKind,
@@ -20,9 +20,9 @@ impl State {
         ids.filter_map(|id| Some(&self.volumes.get(id)?.record))
     }
 
-    /// The name that a volume gets, with that of its container as it is kept; `before`: how many
-    /// volumes the same commit puts into containers before it, which may all be in the same. It is
-    /// `None` if the volume is in there already.
+    /// Returns the name that a volume gets, with that of its container as it is kept; `before`: how
+    /// many volumes the same commit puts into containers before it, which may all be in the same.
+    /// It is `None` if the volume is in there already.
     pub(crate) fn placed(
         &self,
         name: &VolumeName,

@@ -13,14 +13,14 @@ impl State {
         Some(now_ms.saturating_add(self.settings.eradication_delay_s * 1000).max(BEGUN_MS + 1))
     }
 
-    /// A volume that is destroyed.
+    /// Returns a volume that is destroyed.
     pub(crate) fn doomed_volume(&self, name: &str) -> Result<&VolumeRecord, Error> {
         let record = &self.any_volume(name)?.record;
         let object = || format!("Volume {}", record.name);
         record.eradicate_ms.map(|_| record).ok_or_else(|| Error::NotDestroyed(object()))
     }
 
-    /// A snapshot that is destroyed, by itself or with its volume.
+    /// Returns a snapshot that is destroyed, by itself or with its volume.
     pub(crate) fn doomed_snapshot(&self, name: &str) -> Result<VolumeId, Error> {
         let (id, ..) = self.any_snapshot(name)?;
         match self.snapshot(name) {
@@ -29,7 +29,7 @@ impl State {
         }
     }
 
-    /// The names, for the audit log, of what is due and whose eradication has not begun.
+    /// Returns the names, for the audit log, of what is due and whose eradication has not begun.
     pub(crate) fn names_of_due(&self, due: &[(u64, VolumeId)]) -> Vec<String> {
         let new = due.iter().filter(|(when, _)| *when > BEGUN_MS);
         let name = |id: &VolumeId| match self.snapshots.get(id) {
@@ -42,7 +42,8 @@ impl State {
         new.filter_map(|(_, id)| name(id)).collect()
     }
 
-    /// When something is eradicated, as a time of the wall clock, in milliseconds since 1970.
+    /// Returns when something is eradicated, as a time of the wall clock, in milliseconds since
+    /// 1970.
     pub(crate) fn shown_doom(&self, eradicate_ms: Option<u64>) -> Option<u64> {
         eradicate_ms.map(|due| if due == BEGUN_MS { due } else { self.time.shown(due) })
     }

@@ -17,14 +17,14 @@ use crate::values::text::shown;
 pub(crate) type Found<'a> = (GroupId, &'a Group, &'a Moment);
 
 impl State {
-    /// A group by its name, ignoring case, destroyed or not.
+    /// Returns a group by its name, ignoring case, destroyed or not.
     pub(crate) fn any_group(&self, name: &str) -> Result<(GroupId, &Group), Error> {
         let id = self.group_names.get(&name.to_ascii_lowercase());
         let entry = id.and_then(|id| Some((*id, self.groups.get(id)?)));
         entry.ok_or_else(|| Error::NoSuchGroup(shown(name)))
     }
 
-    /// A group by its name, ignoring case, unless it is destroyed.
+    /// Returns a group by its name, ignoring case, unless it is destroyed.
     pub(crate) fn group(&self, name: &str) -> Result<(GroupId, &Group), Error> {
         let (id, group) = self.any_group(name)?;
         match group.eradicate_ms {
@@ -33,8 +33,8 @@ impl State {
         }
     }
 
-    /// The volumes of a group that are not destroyed: its own, or those connected to its hosts or
-    /// host groups. Each appears once.
+    /// Returns the volumes of a group that are not destroyed: its own, or those connected to its
+    /// hosts or host groups. Each appears once.
     pub(crate) fn members(&self, group: &Group) -> Vec<&VolumeEntry> {
         let members = &group.members;
         let hosts = members.hosts.iter().filter_map(|id| self.hosts.get(id));
@@ -99,18 +99,18 @@ impl State {
         self.agenda.set(id, None);
     }
 
-    /// The name of the group with such a member, if any.
+    /// Returns the name of the group with such a member, if any.
     pub(crate) fn group_with(&self, has: impl Fn(&Group) -> bool) -> Option<String> {
         self.groups.values().find(|group| has(group)).map(|group| group.name.to_string())
     }
 
-    /// The moments of a group, by their suffixes in lower case.
+    /// Returns the moments of a group, by their suffixes in lower case.
     pub(crate) fn moments_of(&self, group: GroupId) -> impl Iterator<Item = (&str, &Moment)> {
         let moments = self.moments.get(&group).into_iter().flat_map(BTreeMap::iter);
         moments.map(|(key, moment)| (key.as_str(), moment))
     }
 
-    /// A moment by its name, destroyed or not.
+    /// Returns a moment by its name, destroyed or not.
     pub(crate) fn any_moment(&self, name: &str) -> Result<Found<'_>, Error> {
         let unknown = || Error::NoSuchGroupSnapshot(shown(name));
         let (group, suffix) = name.split_once('.').ok_or_else(unknown)?;
@@ -120,7 +120,7 @@ impl State {
         Ok((id, group, moment))
     }
 
-    /// A moment by its name whose group is not destroyed.
+    /// Returns a moment by its name whose group is not destroyed.
     pub(crate) fn moment_of_live_group(&self, name: &str) -> Result<Found<'_>, Error> {
         let found = self.any_moment(name)?;
         match found.1.eradicate_ms {
@@ -136,7 +136,7 @@ impl State {
         moment.snapshots.iter().filter_map(|id| Some((*id, self.snapshots.get(id)?)))
     }
 
-    /// When a moment is eradicated, if all of its snapshots are destroyed.
+    /// Returns when a moment is eradicated, if all of its snapshots are destroyed.
     pub(crate) fn doom_of_moment(&self, moment: &Moment) -> Option<u64> {
         let ends = self.records_of(moment).map(|(_, snapshot)| snapshot.eradicate_ms);
         ends.collect::<Option<Vec<u64>>>()?.into_iter().max()

@@ -14,38 +14,38 @@ use crate::tables::volumes::VolumeEntry;
 use crate::values::text::shown;
 
 impl State {
-    /// A host group by its name, ignoring case.
+    /// Returns a host group by its name, ignoring case.
     pub(crate) fn host_group(&self, name: &str) -> Result<(HostGroupId, &HostGroupEntry), Error> {
         let id = self.host_groups.names.get(&name.to_ascii_lowercase());
         let entry = id.and_then(|id| Some((*id, self.host_groups.by_id.get(id)?)));
         entry.ok_or_else(|| Error::NoSuchHostGroup(shown(name)))
     }
 
-    /// The group of a host.
+    /// Returns the group of a host.
     pub(crate) fn group_of(&self, host: &HostEntry) -> Option<&HostGroupEntry> {
         self.host_groups.by_id.get(&host.host.group?)
     }
 
-    /// The LUN under which a host sees a volume, by its own connection or its group's.
+    /// Returns the LUN under which a host sees a volume, by its own connection or its group's.
     pub(crate) fn lun_of(&self, volume: &VolumeEntry, host: HostId) -> Option<u16> {
         let by_group = || volume.host_groups.get(&self.hosts.get(&host)?.host.group?).copied();
         volume.hosts.get(&host).copied().or_else(by_group)
     }
 
-    /// The hosts that see a volume, by their own connections or their group's.
+    /// Returns the hosts that see a volume, by their own connections or their group's.
     pub(crate) fn hosts_of(&self, volume: &VolumeEntry) -> Vec<HostId> {
         let groups = volume.host_groups.keys().filter_map(|id| self.host_groups.by_id.get(id));
         let shared = groups.flat_map(|group| group.hosts.iter().copied());
         volume.hosts.keys().copied().chain(shared).collect()
     }
 
-    /// How many hosts see a volume.
+    /// Returns how many hosts see a volume.
     pub(crate) fn host_count_of(&self, volume: &VolumeEntry) -> usize {
         let groups = volume.host_groups.keys().filter_map(|id| self.host_groups.by_id.get(id));
         volume.hosts.len() + groups.map(|group| group.hosts.len()).sum::<usize>()
     }
 
-    /// The volumes that a host sees, by LUN.
+    /// Returns the volumes that a host sees, by LUN.
     pub(crate) fn luns_of<'a>(
         &'a self,
         host: &'a HostEntry,
@@ -155,7 +155,7 @@ impl State {
         }
     }
 
-    /// The hosts of a group, with their ids.
+    /// Returns the hosts of a group, with their ids.
     pub(crate) fn hosts_in<'a>(
         &'a self,
         group: &'a HostGroupEntry,

@@ -72,7 +72,7 @@ impl State {
         }
     }
 
-    /// What a host sees.
+    /// Returns what a host sees.
     pub(crate) fn lun_map(&self, host: &HostEntry) -> Arc<LunMap> {
         // When it changed last: for the host itself, or for all hosts of its group.
         let shared = self.group_of(host).map_or(0, |group| group.generation);
@@ -81,7 +81,7 @@ impl State {
         host.lun_map(generation, self.luns_of(host).filter_map(attributes))
     }
 
-    /// A host by its name, ignoring case.
+    /// Returns a host by its name, ignoring case.
     pub(crate) fn host(&self, name: &str) -> Result<(HostId, &HostEntry), Error> {
         let id = self.host_names.get(&name.to_ascii_lowercase());
         let entry = id.and_then(|id| Some((*id, self.hosts.get(id)?)));

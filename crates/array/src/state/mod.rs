@@ -178,12 +178,12 @@ impl State {
 
 /// What other rooms may look at.
 impl State {
-    /// The settings.
+    /// Returns the settings.
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// All volumes, including destroyed ones.
+    /// Returns all volumes, including destroyed ones.
     pub(crate) fn volumes(&self) -> &HashMap<VolumeId, VolumeEntry> {
         &self.volumes
     }
@@ -193,7 +193,7 @@ impl State {
         &self.volume_names
     }
 
-    /// All snapshots, including destroyed ones.
+    /// Returns all snapshots, including destroyed ones.
     pub(crate) fn snapshots(&self) -> &HashMap<VolumeId, SnapshotRecord> {
         &self.snapshots
     }
@@ -203,7 +203,7 @@ impl State {
         &self.doomed
     }
 
-    /// All groups, including destroyed ones.
+    /// Returns all groups, including destroyed ones.
     pub(crate) fn groups(&self) -> &BTreeMap<GroupId, Group> {
         &self.groups
     }
@@ -213,7 +213,7 @@ impl State {
         &self.group_names
     }
 
-    /// The snapshots of groups, by the suffixes in lower case.
+    /// Returns the snapshots of groups, by the suffixes in lower case.
     pub(crate) fn moments(&self) -> &BTreeMap<GroupId, BTreeMap<String, Moment>> {
         &self.moments
     }
@@ -223,7 +223,7 @@ impl State {
         &self.doomed_groups
     }
 
-    /// All hosts.
+    /// Returns all hosts.
     pub(crate) fn hosts(&self) -> &BTreeMap<HostId, HostEntry> {
         &self.hosts
     }
@@ -233,37 +233,37 @@ impl State {
         &self.host_names
     }
 
-    /// The host of each initiator.
+    /// Returns the host of each initiator.
     pub(crate) fn initiators(&self) -> &HashMap<InitiatorName, HostId> {
         &self.initiators
     }
 
-    /// All host groups.
+    /// Returns all host groups.
     pub(crate) fn host_groups(&self) -> &HostGroups {
         &self.host_groups
     }
 
-    /// The pool's id, which is part of the names of volumes on the wire.
+    /// Returns the pool's id, which is part of the names of volumes on the wire.
     pub(crate) fn pool_id(&self) -> &[u8; 16] {
         &self.pool_id
     }
 
-    /// How many connections there are, of hosts and of host groups.
+    /// Returns the number of connections, of hosts and of host groups.
     pub(crate) fn connection_count(&self) -> usize {
         self.connection_count
     }
 
-    /// The array's own volume, unless the pool has none yet.
+    /// Returns the array's own volume, unless the pool has none yet.
     pub(crate) fn token_volume(&self) -> Option<VolumeId> {
         self.token_volume
     }
 
-    /// The next free id of a group.
+    /// Returns the next free id of a group.
     pub(crate) fn next_group_id(&self) -> u64 {
         self.next_group_id
     }
 
-    /// The next free id of a host.
+    /// Returns the next free id of a host.
     pub(crate) fn next_host_id(&self) -> u64 {
         self.next_host_id
     }
@@ -273,7 +273,8 @@ impl State {
         self.generation
     }
 
-    /// The generation in which an initiator was last removed: that of what unknown initiators see.
+    /// Returns the generation in which an initiator was last removed: that of what unknown
+    /// initiators see.
     pub(crate) fn removal_generation(&self) -> u64 {
         self.removal_generation
     }

@@ -16,8 +16,8 @@ use crate::values::name::Suffix;
 use crate::values::text::shown;
 
 impl State {
-    /// How many snapshots of a volume are not destroyed: neither separately, nor with it, nor with
-    /// their group.
+    /// Returns how many snapshots of a volume are not destroyed: neither separately, nor with it,
+    /// nor with their group.
     pub(crate) fn live_snapshots(&self, volume: &VolumeEntry) -> usize {
         if volume.record.eradicate_ms.is_some() {
             return 0;
@@ -28,14 +28,15 @@ impl State {
         volume.own_snapshots + of_groups.map(|(_, count)| count).sum::<usize>()
     }
 
-    /// When a snapshot is eradicated, if it is destroyed.
+    /// Returns when a snapshot is eradicated, if it is destroyed.
     pub(crate) fn doom_of(&self, snapshot: &SnapshotRecord) -> Option<u64> {
         let volume = self.volumes.get(&snapshot.source).and_then(|v| v.record.eradicate_ms);
         let group = snapshot.group.and_then(|id| self.groups.get(&id)?.eradicate_ms);
         [volume, group, snapshot.eradicate_ms].into_iter().flatten().min()
     }
 
-    /// The volume and the key in a snapshot's name, in lower case; `None` if it is not such a name.
+    /// Returns the volume and the key in a snapshot's name, in lower case; `None` if it is not such
+    /// a name.
     pub(crate) fn parse_snapshot(&self, name: &str) -> Option<(String, String)> {
         let name = name.to_ascii_lowercase();
         let parts: Vec<&str> = name.split('.').collect();
@@ -49,7 +50,7 @@ impl State {
         }
     }
 
-    /// A snapshot by its name, destroyed or not, with its volume.
+    /// Returns a snapshot by its name, destroyed or not, with its volume.
     pub(crate) fn any_snapshot(
         &self,
         name: &str,
@@ -62,7 +63,8 @@ impl State {
         Ok((id, record, volume))
     }
 
-    /// A snapshot by its name, unless it is destroyed, separately or with its volume or group.
+    /// Returns a snapshot by its name, unless it is destroyed, separately or with its volume or
+    /// group.
     pub(crate) fn snapshot(
         &self,
         name: &str,
@@ -160,7 +162,7 @@ impl State {
         self.insert_snapshot(id, snapshot);
     }
 
-    /// The name of a snapshot of a volume.
+    /// Returns the name of a snapshot of a volume.
     pub(crate) fn snapshot_name(&self, snapshot: &SnapshotRecord, volume: &VolumeEntry) -> String {
         let group = snapshot.group.and_then(|id| self.groups.get(&id));
         snapshot.name(&volume.record.name, group.map(|group| &group.name))

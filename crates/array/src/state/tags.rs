@@ -15,7 +15,7 @@ impl State {
         Ok(())
     }
 
-    /// A volume or a snapshot by its name, unless it is destroyed.
+    /// Returns a volume or a snapshot by its name, unless it is destroyed.
     pub(crate) fn taggable(&self, name: &str) -> Result<VolumeId, Error> {
         match name.contains('.') {
             true => self.snapshot(name).map(|(id, ..)| id),

@@ -66,7 +66,7 @@ impl State {
         }
     }
 
-    /// A volume by its name, ignoring case, unless it is destroyed.
+    /// Returns a volume by its name, ignoring case, unless it is destroyed.
     pub(crate) fn volume(&self, name: &str) -> Result<&VolumeEntry, Error> {
         let entry = self.any_volume(name)?;
         match entry.record.eradicate_ms {
@@ -75,7 +75,7 @@ impl State {
         }
     }
 
-    /// A volume by its name, destroyed or not.
+    /// Returns a volume by its name, destroyed or not.
     pub(crate) fn any_volume(&self, name: &str) -> Result<&VolumeEntry, Error> {
         let id = self.volume_names.get(&name.to_ascii_lowercase());
         id.and_then(|id| self.volumes.get(id)).ok_or_else(|| Error::NoSuchVolume(shown(name)))
@@ -90,12 +90,12 @@ impl State {
         }
     }
 
-    /// The volumes that are not destroyed.
+    /// Returns the volumes that are not destroyed.
     pub(crate) fn live_volumes(&self) -> impl Iterator<Item = &VolumeEntry> {
         self.volumes.values().filter(|entry| entry.record.eradicate_ms.is_none())
     }
 
-    /// A volume or a snapshot by its name, unless it is destroyed.
+    /// Returns a volume or a snapshot by its name, unless it is destroyed.
     pub(crate) fn source(&self, name: &str) -> Result<Source, Error> {
         if !name.contains('.') {
             let VolumeRecord { id, name, size, logical_block, .. } = &self.volume(name)?.record;
@@ -112,7 +112,7 @@ impl State {
         })
     }
 
-    /// The name of a volume or a snapshot.
+    /// Returns the name of a volume or a snapshot.
     pub(crate) fn name_of(&self, id: VolumeId) -> Option<String> {
         if let Some(entry) = self.volumes.get(&id) {
             return Some(entry.record.name.to_string());

@@ -28,7 +28,7 @@ impl Agenda {
         self.set(group, Some(0));
     }
 
-    /// The group that is due, if any.
+    /// Returns the group that is due, if any.
     pub(crate) fn due(&self, now_ms: u64) -> Option<GroupId> {
         self.order.first().filter(|(when, _)| *when <= now_ms).map(|(_, group)| *group)
     }

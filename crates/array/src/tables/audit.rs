@@ -21,12 +21,12 @@ impl AuditLog {
         }
     }
 
-    /// The entry to store next.
+    /// Returns the entry to store next.
     pub(crate) fn next(&self, deed: Deed, outcome: &str) -> AuditEntry {
         AuditEntry::new(self.last_number + 1, deed, outcome)
     }
 
-    /// Up to `limit` entries, the newest first, older than number `before`.
+    /// Returns up to `limit` entries, the newest first, older than number `before`.
     pub(crate) fn list(&self, before: Option<u64>, limit: usize) -> Vec<AuditEntry> {
         let older = self.entries.range(..before.unwrap_or(u64::MAX));
         older.rev().take(limit).map(|(_, entry)| entry.clone()).collect()

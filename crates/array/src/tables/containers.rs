@@ -47,17 +47,17 @@ impl Containers {
         }
     }
 
-    /// The id of the next new one, if so many are made before it.
+    /// Returns the id of the next new one, if so many are made before it.
     pub(crate) fn next_id(&self, kind: ContainerKind, before: usize) -> ContainerId {
         ContainerId { kind, number: self.next_id + before as u64 }
     }
 
-    /// How many there are of a kind.
+    /// Returns how many there are of a kind.
     pub(crate) fn count(&self, kind: ContainerKind) -> usize {
         self.by_id.keys().filter(|id| id.kind == kind).count()
     }
 
-    /// One by its name, ignoring case, destroyed or not.
+    /// Returns one by its name, ignoring case, destroyed or not.
     pub(crate) fn any(
         &self,
         kind: ContainerKind,
@@ -68,7 +68,7 @@ impl Containers {
         found.ok_or_else(|| Error::NoSuchContainer(kind, shown(name)))
     }
 
-    /// One by its name, unless it is destroyed.
+    /// Returns one by its name, unless it is destroyed.
     pub(crate) fn live(
         &self,
         kind: ContainerKind,
@@ -81,7 +81,7 @@ impl Containers {
         }
     }
 
-    /// The volume group of a volume with this name, if it has limits.
+    /// Returns the volume group of a volume with this name, if it has limits.
     pub(crate) fn limits_of(&self, name: &VolumeName) -> Option<LimitedGroup> {
         let (kind, container) = name.container()?;
         let (id, container) = self.any(kind, container).ok()?;
@@ -89,12 +89,12 @@ impl Containers {
         (!limits.is_none()).then_some(LimitedGroup { number: id.number, limits })
     }
 
-    /// One by its id.
+    /// Returns one by its id.
     pub(crate) fn get(&self, id: ContainerId) -> Option<&Container> {
         self.by_id.get(&id)
     }
 
-    /// All of a kind in the order of their names, after a name.
+    /// Returns all of a kind in the order of their names, after a name.
     pub(crate) fn after(
         &self,
         kind: ContainerKind,
@@ -108,7 +108,7 @@ impl Containers {
         rows.filter_map(|(_, id)| Some((*id, self.by_id.get(id)?)))
     }
 
-    /// Those that are to be eradicated by then, the first ones first.
+    /// Returns those that are to be eradicated by then, the first ones first.
     pub(crate) fn due(&self, now_ms: u64) -> impl Iterator<Item = (ContainerId, &Container)> {
         let due = self.doomed.iter().take_while(move |(due, _)| *due <= now_ms);
         due.filter_map(|(_, id)| Some((*id, self.by_id.get(id)?)))

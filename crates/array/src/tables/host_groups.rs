@@ -26,7 +26,7 @@ pub(crate) struct HostGroups {
 }
 
 impl HostGroups {
-    /// The next free id. Nothing refers to a deleted group, so its id may be used again.
+    /// Returns the next free id. Nothing refers to a deleted group, so its id may be used again.
     pub(crate) fn next_id(&self) -> HostGroupId {
         HostGroupId(self.by_id.last_key_value().map_or(1, |(last, _)| last.0.saturating_add(1)))
     }

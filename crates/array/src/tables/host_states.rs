@@ -46,7 +46,7 @@ impl HostStates {
         Ok(())
     }
 
-    /// The incarnation of the pool.
+    /// Returns the incarnation of the pool.
     pub(crate) fn incarnation(&self) -> u64 {
         self.incarnation
     }
@@ -57,7 +57,8 @@ impl HostStates {
         self.incarnation = number.max(self.noted_incarnation.unwrap_or(0));
     }
 
-    /// What is to become of the key of earlier programs with the next change; `None` if it stays.
+    /// Returns what is to become of the key of earlier programs with the next change; `None` if it
+    /// stays.
     pub(crate) fn next_note(&self, incarnation: Incarnation) -> Option<Option<u64>> {
         let next = (!incarnation.is_stored).then_some(self.incarnation);
         (next != self.noted_incarnation).then_some(next)
@@ -71,7 +72,7 @@ impl HostStates {
         self.volumes.remove(&volume);
     }
 
-    /// The target ports that registrations or a RESERVE name, as far as these are in force.
+    /// Returns the target ports that registrations or a RESERVE name, as far as these are in force.
     pub(crate) fn named_ports(&self) -> impl Iterator<Item = u16> {
         let in_force = |stored: &&StoredState| {
             stored.state.aptpl || stored.state.incarnation == self.incarnation
@@ -82,7 +83,7 @@ impl HostStates {
         })
     }
 
-    /// The number in the key of earlier programs, if there is one.
+    /// Returns the number in the key of earlier programs, if there is one.
     pub(crate) fn noted_incarnation(&self) -> Option<u64> {
         self.noted_incarnation
     }
@@ -92,7 +93,7 @@ impl HostStates {
         self.noted_incarnation = note;
     }
 
-    /// The states of all volumes that have one, in the order of their ids.
+    /// Returns the states of all volumes that have one, in the order of their ids.
     pub(crate) fn all(&self) -> Vec<(VolumeId, HostState)> {
         let stored = self.volumes.iter();
         let mut all: Vec<_> = stored.map(|(id, stored)| (*id, stored.state.clone())).collect();
@@ -100,13 +101,13 @@ impl HostStates {
         all
     }
 
-    /// The removal of all that is stored of a volume.
+    /// Returns the removal of all that is stored of a volume.
     pub(crate) fn removal(&self, volume: VolumeId) -> Vec<Row> {
         let stored = self.volumes.get(&volume);
         stored.into_iter().flat_map(|stored| &stored.keys).map(|key| (key.clone(), None)).collect()
     }
 
-    /// The rows that replace what is stored of a volume; `None` if it stays as it is.
+    /// Returns the rows that replace what is stored of a volume; `None` if it stays as it is.
     pub(crate) fn replacement(
         &self,
         volume: VolumeId,
@@ -164,7 +165,7 @@ fn keys(volume: VolumeId, state: &HostState) -> Vec<Vec<u8>> {
     (0..state.part_count()).map(|part| StateKey::Volume { volume, part }.encode()).collect()
 }
 
-/// The row of the key of earlier programs.
+/// Returns the row of the key of earlier programs.
 pub(crate) fn note_row(note: Option<u64>) -> Row {
     (StateKey::Incarnation.encode(), note.map(encode_incarnation))
 }

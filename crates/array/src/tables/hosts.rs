@@ -32,19 +32,20 @@ impl HostEntry {
         Self { host, luns, gaps, generation, seen: Mutex::new(None) }
     }
 
-    /// The LUNs without a volume after one, the lowest first. Those before it are not walked.
+    /// Returns the LUNs without a volume after one, the lowest first. Those before it are not
+    /// walked.
     pub(crate) fn free_luns(&self, after: u16) -> impl Iterator<Item = u16> + '_ {
         let next = self.luns.last_key_value().map_or(LUN_MIN, |(last, _)| last + 1);
         let gaps = self.gaps.range((Bound::Excluded(after), Bound::Unbounded));
         gaps.copied().chain(next.max(after.saturating_add(1))..=LUN_MAX)
     }
 
-    /// Its private connections; those of its group apply as well.
+    /// Returns its private connections; those of its group apply as well.
     pub(crate) fn luns(&self) -> &BTreeMap<u16, VolumeId> {
         &self.luns
     }
 
-    /// When what it sees changed last, except for what its group has changed.
+    /// Returns when what it sees changed last, except for what its group has changed.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
@@ -55,7 +56,7 @@ impl HostEntry {
         *self.seen.get_mut() = None;
     }
 
-    /// What it sees in a generation: built from `luns`, unless that was done before.
+    /// Returns what it sees in a generation: built from `luns`, unless that was done before.
     pub(crate) fn lun_map(
         &self,
         generation: u64,

@@ -16,7 +16,7 @@ pub(crate) struct Tags {
 }
 
 impl Tags {
-    /// The tags of an object; `None` if it has none.
+    /// Returns the tags of an object; `None` if it has none.
     pub(crate) fn of(&self, id: VolumeId) -> Option<&TagMap> {
         self.by_object.get(&id)
     }
@@ -31,7 +31,7 @@ impl Tags {
         self.count -= old.map_or(0, |old| old.len());
     }
 
-    /// The tags that a clone of an object inherits.
+    /// Returns the tags that a clone of an object inherits.
     pub(crate) fn copied(&self, source: VolumeId) -> TagMap {
         let all = self.by_object.get(&source).into_iter().flatten();
         let copied = all.filter(|(_, (_, copyable))| *copyable);
@@ -46,7 +46,7 @@ impl Tags {
         }
     }
 
-    /// The objects that have tags, in the order of their ids, after `after`.
+    /// Returns the objects that have tags, in the order of their ids, after `after`.
     pub(crate) fn objects(&self, after: Option<VolumeId>) -> impl Iterator<Item = VolumeId> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.by_object.range((from, Bound::Unbounded)).map(|(id, _)| *id)

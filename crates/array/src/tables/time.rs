@@ -90,24 +90,24 @@ impl ArrayTime {
         u64::try_from(signed(wall_ms).saturating_sub(self.skew_ms)).unwrap_or(0)
     }
 
-    /// The array time; derived from `wall_ms` if [`ArrayTime::pass`] was never called.
+    /// Returns the array time; derived from `wall_ms` if [`ArrayTime::pass`] was never called.
     pub(crate) fn now(&self, wall_ms: u64) -> u64 {
         self.now_ms.unwrap_or_else(|| self.of_wall(wall_ms))
     }
 
-    /// The time from which a delay is counted: that of `wall_ms` if the clock has advanced since
-    /// the last [`ArrayTime::pass`].
+    /// Returns the time from which a delay is counted: that of `wall_ms` if the clock has advanced
+    /// since the last [`ArrayTime::pass`].
     pub(crate) fn beginning(&self, wall_ms: u64) -> u64 {
         self.now(wall_ms).max(self.of_wall(wall_ms))
     }
 
-    /// An array time as a time of the wall clock, in milliseconds since 1970, if that does not
-    /// jump.
+    /// Returns an array time as a time of the wall clock, in milliseconds since 1970, if that does
+    /// not jump.
     pub(crate) fn shown(&self, array_ms: u64) -> u64 {
         u64::try_from(signed(array_ms).saturating_add(self.skew_ms)).unwrap_or(0)
     }
 
-    /// Whether retention waits, as the clock has jumped ahead a short time ago.
+    /// Returns whether retention waits, as the clock has jumped ahead a short time ago.
     pub(crate) fn is_held(&self) -> bool {
         self.now_ms.is_some_and(|now| now < self.hold_until_ms)
     }
@@ -118,7 +118,7 @@ impl ArrayTime {
         (self.now_ms? - at_ms < JUMP_REPORT_MS).then_some(jump_ms)
     }
 
-    /// The record to store, if one is due.
+    /// Returns the record to store, if one is due.
     pub(crate) fn due_record(&self) -> Option<TimeRecord> {
         let now = TimeRecord { array_ms: self.now_ms?, wall_ms: self.wall_ms };
         let is_old = |kept: TimeRecord| now.array_ms.saturating_sub(kept.array_ms) >= RECORD_MS;

@@ -35,7 +35,7 @@ impl TokenRows {
         stale.map(|(id, _)| *id).take(STALE_ROWS_MAX).collect()
     }
 
-    /// The maker of the tokens of an incarnation, and these; `None` if it has made none.
+    /// Returns the maker of the tokens of an incarnation, and these; `None` if it has made none.
     pub(crate) fn of(
         &self,
         incarnation: u64,
@@ -45,8 +45,8 @@ impl TokenRows {
         Some((maker, tokens.map(|(id, token)| (*id, token))))
     }
 
-    /// The rows to store: these tokens (`None`: the token has ended), and the removal of some of
-    /// earlier incarnations.
+    /// Returns the rows to store: these tokens (`None`: the token has ended), and the removal of
+    /// some of earlier incarnations.
     pub(crate) fn planned(
         &self,
         incarnation: u64,

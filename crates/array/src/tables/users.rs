@@ -77,7 +77,7 @@ impl Users {
         tokens.into_iter().filter_map(used).collect()
     }
 
-    /// A user by its name, ignoring case.
+    /// Returns a user by its name, ignoring case.
     pub(crate) fn find(&self, name: &str) -> Result<&User, Error> {
         let found = self.by_name.get(&name.to_ascii_lowercase());
         found.ok_or_else(|| Error::NoSuchUser(shown(name)))
@@ -110,22 +110,22 @@ impl Users {
         }
     }
 
-    /// A user by its name in lower case.
+    /// Returns a user by its name in lower case.
     pub(crate) fn get(&self, key: &str) -> Option<&User> {
         self.by_name.get(key)
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub(crate) fn count(&self) -> usize {
         self.by_name.len()
     }
 
-    /// Whether a user has this token.
+    /// Returns whether a user has this token.
     pub(crate) fn has_token(&self, hash: &TokenHash) -> bool {
         self.held.contains_key(hash)
     }
 
-    /// Up to `limit` users in the order of their names (ignoring case), after `after`.
+    /// Returns up to `limit` users in the order of their names (ignoring case), after `after`.
     pub(crate) fn list(&self, after: Option<&str>, limit: usize) -> Vec<UserInfo> {
         let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));
         let found = self.by_name.range((from, Bound::Unbounded)).take(limit);

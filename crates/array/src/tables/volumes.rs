@@ -32,7 +32,7 @@ pub(crate) struct VolumeEntry {
 }
 
 impl VolumeEntry {
-    /// A volume without connections and snapshots.
+    /// Returns a volume without connections and snapshots.
     pub(crate) fn new(record: VolumeRecord, attributes: Arc<VolumeAttributes>) -> Self {
         Self {
             attributes,
@@ -47,7 +47,7 @@ impl VolumeEntry {
         }
     }
 
-    /// The count in which a snapshot is.
+    /// Returns the count in which a snapshot is.
     pub(crate) fn count_of(&mut self, snapshot: &SnapshotRecord) -> &mut usize {
         match snapshot.group.filter(|_| snapshot.eradicate_ms.is_none()) {
             Some(group) => self.group_snapshots.entry(group).or_default(),

@@ -237,7 +237,7 @@ fn damaged_records_of_users_are_refused() {
     }
 }
 
-/// The hash of a password with this salt.
+/// Returns the hash of a password with this salt.
 fn hash(salt: &str) -> PasswordHash {
     PasswordHash::new(&format!("$argon2id$v=19$m=19456,t=2,p=1${salt}$aGFzaA")).unwrap()
 }

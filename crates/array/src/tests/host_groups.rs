@@ -70,7 +70,7 @@ impl Naive {
         (0..HOSTS.len()).filter(|host| self.group_of[*host] == Some(group)).collect()
     }
 
-    /// The LUN that a volume gets for one host, or for all of a group.
+    /// Returns the LUN that a volume gets for one host, or for all of a group.
     fn lun(
         &self,
         hosts: &[usize],
@@ -325,7 +325,7 @@ fn shared_luns_go_down_from_254_and_then_up() {
     assert_eq!(array.connect("d", "y", None).unwrap().lun, 1);
 }
 
-/// A group of many hosts, and volumes with which it has no connection yet: as pairs.
+/// Returns a group of many hosts, and volumes with which it has no connection yet: as pairs.
 fn many_hosts(hosts: usize, volumes: usize) -> (Array, Vec<(String, String)>) {
     let (_, array) = new_array();
     array.create_host_groups(vec![group_name("many")], 5).unwrap();

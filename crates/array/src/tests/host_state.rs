@@ -11,7 +11,7 @@ use super::memory::MemoryStore;
 use super::{new_array, new_volume};
 use crate::{Array, REGISTRATIONS_MAX};
 
-/// A registration with the longest names.
+/// Returns a registration with the longest names.
 fn registration(number: usize) -> Registration {
     let initiator = format!("iqn.2026-11.com.example:{number:0>199}");
     assert_eq!(initiator.len(), 223);
@@ -93,7 +93,7 @@ fn started(store: &Arc<MemoryStore>) -> Array {
     array
 }
 
-/// The number in the key of earlier programs.
+/// Returns the number in the key of earlier programs.
 fn noted(store: &MemoryStore) -> Option<u64> {
     store.kept.lock().0.get(&b"Si"[..]).map(|value| decode_incarnation(value).unwrap())
 }
@@ -168,7 +168,7 @@ fn a_pool_of_version_2_has_its_incarnation_in_the_key_too() {
     assert_eq!((array.host_states()[0].1.incarnation, noted(&store)), (8, None));
 }
 
-/// The records of a volume, with their keys.
+/// Returns the records of a volume, with their keys.
 fn pairs(store: &MemoryStore) -> Vec<(Vec<u8>, Vec<u8>)> {
     let kept = store.kept.lock();
     let pairs = kept.0.iter().filter(|(key, _)| key.starts_with(b"Sv"));

@@ -280,7 +280,7 @@ impl Naive {
         Ok(())
     }
 
-    /// All snapshots by name, and whether they are destroyed.
+    /// Returns all snapshots by name, and whether they are destroyed.
     fn snapshots(&self) -> BTreeMap<String, bool> {
         let mut all = BTreeMap::new();
         for (group, name) in self.groups.iter().zip(GROUPS) {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What an earlier version kept of the lab's reports, and something that none could read.
+/// Returns what an earlier version kept of the lab's reports, and something that none could read.
 fn with_reports() -> (Arc<MemoryStore>, Vec<Vec<u8>>) {
     let (store, _) = new_array();
     let keys = [b"Lweekly".to_vec(), b"Lother".to_vec()];

@@ -14,7 +14,7 @@ fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
     result.unwrap_err().code()
 }
 
-/// The state, also after a restart: each change must be durable as it is shown.
+/// Returns the state, also after a restart: each change must be durable as it is shown.
 fn state(store: &Arc<MemoryStore>, array: &Array) -> (Vec<VolumeInfo>, Vec<HostInfo>, Vec<String>) {
     let look = |array: &Array| {
         let connections = array.connections(None, None).unwrap();

@@ -32,7 +32,7 @@ impl Secret {
         Ok(Self(text.to_owned()))
     }
 
-    /// The secret itself, for computing a response.
+    /// Returns the secret itself, for computing a response.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -102,7 +102,7 @@ pub struct ChapChange {
 }
 
 impl ChapChange {
-    /// The CHAP of a host that had none before.
+    /// Returns the CHAP of a host that had none before.
     ///
     /// # Errors
     /// `invalid_chap`, as for a change.
@@ -110,7 +110,7 @@ impl ChapChange {
         self.apply(None)
     }
 
-    /// The CHAP of a host after the change.
+    /// Returns the CHAP of a host after the change.
     ///
     /// # Errors
     /// `invalid_chap`: as [`Chap::new`], and if the target would authenticate to a host that does

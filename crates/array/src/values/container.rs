@@ -23,7 +23,7 @@ impl ContainerName {
         Ok(Self { kind, name: text.to_owned() })
     }
 
-    /// What it is the name of.
+    /// Returns what it is the name of.
     pub fn kind(&self) -> ContainerKind {
         self.kind
     }

@@ -37,7 +37,7 @@ impl NameServer {
         Ok(Self { text: text.to_owned(), address: found.ok_or_else(refuse)? })
     }
 
-    /// Where it is asked.
+    /// Returns where it is asked.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -83,12 +83,12 @@ impl Dns {
         Ok(Self { servers, domain })
     }
 
-    /// The name servers, in the order in which they are asked.
+    /// Returns the name servers, in the order in which they are asked.
     pub fn servers(&self) -> &[NameServer] {
         &self.servers
     }
 
-    /// The domain of names without a dot; empty for none.
+    /// Returns the domain of names without a dot; empty for none.
     pub fn domain(&self) -> &str {
         &self.domain
     }
@@ -108,7 +108,7 @@ pub struct DnsChange {
 }
 
 impl Dns {
-    /// The settings after a change.
+    /// Returns the settings after a change.
     pub(crate) fn changed(self, change: DnsChange) -> Result<Self, Error> {
         Self::new(change.servers.unwrap_or(self.servers), change.domain.unwrap_or(self.domain))
     }

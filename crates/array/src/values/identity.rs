@@ -60,12 +60,12 @@ impl CompanyId {
         u32::from_str_radix(&digits, 16).map_err(|_| refuse()).and_then(Self::new)
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn get(self) -> u32 {
         self.0
     }
 
-    /// Whether it is unregistered: the "local" bit of its first byte is set.
+    /// Returns whether it is unregistered: the "local" bit of its first byte is set.
     pub fn is_local(self) -> bool {
         self.0 & 0x02_00_00 != 0
     }
@@ -89,7 +89,8 @@ impl fmt::Display for CompanyId {
 pub(crate) struct Serial([u8; 12]);
 
 impl Serial {
-    /// The serial of a volume; `None` if the pool has made more volumes than there are serials.
+    /// Returns the serial of a volume; `None` if the pool has made more volumes than there are
+    /// serials.
     pub(crate) fn new(pool_id: &[u8; 16], volume: VolumeId) -> Option<Self> {
         if volume.0 >= VOLUME_ID_END {
             return None;
@@ -106,7 +107,7 @@ impl Serial {
         Some(Self(bytes))
     }
 
-    /// The NAA type 6 designator (SPC-4 table 605).
+    /// Returns the NAA type 6 designator (SPC-4 table 605).
     pub(crate) fn naa(self, company: CompanyId) -> [u8; 16] {
         let head = (0x6000_0000 | (company.0 << 4)).to_be_bytes();
         let mut naa = [0; 16];
@@ -123,7 +124,7 @@ impl fmt::Display for Serial {
     }
 }
 
-/// A designator as hosts show it: `naa.6…`.
+/// Returns a designator as hosts show it: `naa.6…`.
 pub fn naa_text(naa: &[u8; 16]) -> String {
     let mut digits = [0; 32];
     format!("naa.{}", hex(naa, b"0123456789abcdef", &mut digits))

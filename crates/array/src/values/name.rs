@@ -103,22 +103,22 @@ impl VolumeName {
         Ok(Self(text.to_owned()))
     }
 
-    /// The volume group or the pod that it is in, if it is in one.
+    /// Returns the volume group or the pod that it is in, if it is in one.
     pub fn container(&self) -> Option<(ContainerKind, &str)> {
         ContainerKind::split(&self.0).map(|(kind, container, _)| (kind, container))
     }
 
-    /// Its own name, without that of a container.
+    /// Returns its own name, without that of a container.
     pub fn own(&self) -> &str {
         Self::own_of(&self.0)
     }
 
-    /// The part of a volume's name without that of a container.
+    /// Returns the part of a volume's name without that of a container.
     pub(crate) fn own_of(name: &str) -> &str {
         ContainerKind::split(name).map_or(name, |(.., own)| own)
     }
 
-    /// The same in a volume group or a pod, or in none.
+    /// Returns the same in a volume group or a pod, or in none.
     pub fn within(&self, container: Option<&ContainerName>) -> Self {
         let own = self.own();
         let within =
@@ -273,18 +273,18 @@ impl Suffix {
         Ok(Self(text.to_owned()))
     }
 
-    /// A suffix that the array assigns.
+    /// Returns a suffix that the array assigns.
     pub(crate) fn counted(number: u64) -> Self {
         Self(number.to_string())
     }
 
-    /// A stored suffix, assigned or chosen.
+    /// Returns a stored suffix, assigned or chosen.
     pub(crate) fn stored(text: &str) -> Result<Self, Error> {
         let counted = text.parse().map(Self::counted).ok();
         counted.filter(|counted| counted.0 == text).map_or_else(|| Self::new(text), Ok)
     }
 
-    /// The number of an assigned suffix.
+    /// Returns the number of an assigned suffix.
     pub(crate) fn number(&self) -> Option<u64> {
         self.0.parse().ok()
     }

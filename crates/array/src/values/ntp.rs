@@ -42,7 +42,7 @@ impl TimeServers {
         &self.0
     }
 
-    /// The host of a server and its port; `None` for what is no server.
+    /// Returns the host of a server and its port; `None` for what is no server.
     pub fn place(server: &str) -> Option<(String, u16)> {
         let HostPlace { host, port } = HostPlace::parse(server)?;
         Some((host, port.unwrap_or(PORT)))

@@ -18,7 +18,7 @@ impl KeptPassword {
         &self.0
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

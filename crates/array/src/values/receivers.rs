@@ -18,7 +18,7 @@ const ADDRESS_CHARS_MAX: usize = 254;
 /// (RFC 5322, 3.2.3).
 const LOCAL_MARKS: &str = "!#$%&'*+/=?^_`{|}~-.";
 
-/// Whether a text is the name of a domain, or an address of IPv4.
+/// Returns whether a text is the name of a domain, or an address of IPv4.
 pub(crate) fn is_domain(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=LABEL_CHARS_MAX).contains(&label.len())
@@ -29,7 +29,7 @@ pub(crate) fn is_domain(text: &str) -> bool {
     text.len() <= DOMAIN_CHARS_MAX && text.split('.').all(is_label)
 }
 
-/// Whether a text may stand before the `@` of an address.
+/// Returns whether a text may stand before the `@` of an address.
 fn is_local_part(text: &str) -> bool {
     (1..=LOCAL_CHARS_MAX).contains(&text.len())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || LOCAL_MARKS.contains(c))

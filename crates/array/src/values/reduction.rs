@@ -19,7 +19,7 @@ impl Default for Reduction {
 }
 
 impl Reduction {
-    /// The setting of a volume in the store.
+    /// Returns the setting of a volume in the store.
     pub(crate) fn of(status: Option<VolumeStatus>) -> Self {
         status.map_or_else(Self::default, |status| status.handling.into())
     }
@@ -47,7 +47,7 @@ pub struct ReductionChange {
 }
 
 impl ReductionChange {
-    /// The setting after the change.
+    /// Returns the setting after the change.
     pub fn of(self, old: Reduction) -> Reduction {
         Reduction {
             deduplication: self.deduplication.unwrap_or(old.deduplication),

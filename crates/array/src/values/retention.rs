@@ -27,7 +27,7 @@ pub struct Retention {
 }
 
 impl Default for Retention {
-    /// All for a day, then four a day for a week.
+    /// Returns all for a day, then four a day for a week.
     fn default() -> Self {
         Self { all_for_s: 86_400, per_day: 4, days: 7 }
     }
@@ -61,13 +61,13 @@ impl Retention {
         self.all_for_s.saturating_mul(1_000)
     }
 
-    /// When a snapshot is destroyed regardless of the others.
+    /// Returns when a snapshot is destroyed regardless of the others.
     fn end_ms(&self, made_ms: u64) -> u64 {
         let days = if self.per_day == 0 { 0 } else { u64::from(self.days) };
         made_ms.saturating_add(self.all_for_ms()).saturating_add(days * DAY_MS)
     }
 
-    /// The snapshots to destroy among those made at these times, in ascending order.
+    /// Returns the snapshots to destroy among those made at these times, in ascending order.
     pub(crate) fn let_go(&self, made_ms: &[u64], now_ms: u64) -> LetGo {
         let (mut found, mut days) = (LetGo::default(), BTreeMap::<u64, Vec<usize>>::new());
         let mut later = |when: u64| {

@@ -53,16 +53,16 @@ impl SnapshotSchedule {
         }
     }
 
-    /// The first slot of a schedule that is switched on now.
+    /// Returns the first slot of a schedule that is switched on now.
     pub(crate) fn first(&self, now_ms: u64) -> u64 {
         let Some(at) = self.at_ms else { return now_ms };
         let today = now_ms / DAY_MS * DAY_MS + at;
         if today >= now_ms { today } else { today.saturating_add(DAY_MS) }
     }
 
-    /// Whether the slot `next_ms` has passed; if so, returns the slot after the current time. A
-    /// slot too far in the future was computed before the clock was set back: then slots start
-    /// again. Small corrections of the clock are common, and do not count.
+    /// Returns whether the slot `next_ms` has passed; if so, returns the slot after the current
+    /// time. A slot too far in the future was computed before the clock was set back: then slots
+    /// start again. Small corrections of the clock are common, and do not count.
     pub(crate) fn due(&self, next_ms: u64, now_ms: u64) -> Option<u64> {
         let most = self.frequency_ms + FREQUENCY_MS.start();
         let is_lost = next_ms > now_ms.saturating_add(most);

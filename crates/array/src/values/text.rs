@@ -18,12 +18,13 @@ pub(crate) fn check_text(
     Err(Error::invalid(code, text))
 }
 
-/// A name from a request, fit to be shown on one line.
+/// Returns a name from a request, fit to be shown on one line.
 pub fn shown(name: &str) -> String {
     name.chars().take(80).flat_map(char::escape_debug).collect()
 }
 
-/// A text on one line, cut to `bytes_max`. Characters that take more room in JSON are replaced.
+/// Returns a text on one line, cut to `bytes_max`. Characters that take more room in JSON are
+/// replaced.
 pub(crate) fn one_line(text: &str, bytes_max: usize) -> String {
     let mut kept = String::new();
     for c in text.chars() {

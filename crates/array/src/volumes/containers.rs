@@ -223,7 +223,7 @@ impl Array {
         self.change(plan, |state, gone| gone.into_iter().for_each(|id| state.containers.remove(id)))
     }
 
-    /// A volume group or a pod, destroyed or not.
+    /// Returns a volume group or a pod, destroyed or not.
     ///
     /// # Errors
     /// `no_such_volume_group`.
@@ -232,7 +232,7 @@ impl Array {
         state.containers.any(kind, name).map(|(id, container)| info(&state, id, container))
     }
 
-    /// The name of the volume group or the pod with this id, if it exists.
+    /// Returns the name of the volume group or the pod with this id, if it exists.
     pub fn container_name(&self, kind: ContainerKind, number: u64) -> Option<String> {
         self.read()
             .containers
@@ -240,8 +240,8 @@ impl Array {
             .map(|container| container.name.to_string())
     }
 
-    /// Up to `limit` volume groups or pods in the order of their names (ignoring case), after
-    /// `after`: only destroyed ones, only the others, or (`None`) both.
+    /// Returns up to `limit` volume groups or pods in the order of their names (ignoring case),
+    /// after `after`: only destroyed ones, only the others, or (`None`) both.
     pub fn containers(
         &self,
         kind: ContainerKind,

@@ -29,17 +29,17 @@ impl SnapshotGlance<'_> {
         self.state.snapshot_name(self.record, self.volume)
     }
 
-    /// The size of the volume when it was made, in bytes.
+    /// Returns the size of the volume when it was made, in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.record.size.0 * SECTOR_BYTES
     }
 
-    /// When it was made, in milliseconds since 1970.
+    /// Returns when it was made, in milliseconds since 1970.
     pub fn created_ms(&self) -> u64 {
         self.record.created_ms
     }
 
-    /// Whether it is destroyed, by itself or with its volume or its group.
+    /// Returns whether it is destroyed, by itself or with its volume or its group.
     pub fn is_destroyed(&self) -> bool {
         self.state.doom_of(self.record).is_some()
     }
@@ -66,8 +66,8 @@ pub struct Looked<T> {
 }
 
 impl Array {
-    /// Up to `limit` snapshots in the order of their volumes' names, then of their suffixes, after
-    /// `after`.
+    /// Returns up to `limit` snapshots in the order of their volumes' names, then of their
+    /// suffixes, after `after`.
     ///
     /// # Errors
     /// `no_such_volume` for the volume of the filter.
@@ -124,7 +124,7 @@ impl Array {
         Ok(Looked { items, next })
     }
 
-    /// A snapshot, as it is shown.
+    /// Returns a snapshot, as it is shown.
     pub(crate) fn snapshot_info(&self, state: &State, id: VolumeId) -> Option<SnapshotInfo> {
         let record = state.snapshots().get(&id)?;
         let volume = state.volumes().get(&record.source)?;
@@ -148,7 +148,7 @@ impl Array {
         self.backing().volume_status(id).map_or(0, |status| status.mapped_bytes)
     }
 
-    /// All snapshots after `after`, or those of one volume.
+    /// Returns all snapshots after `after`, or those of one volume.
     fn glances<'a>(
         &'a self,
         state: &'a State,

@@ -109,7 +109,7 @@ impl Array {
         Ok((change, record))
     }
 
-    /// The names of one more volume on the wire, if there is room for it.
+    /// Returns the names of one more volume on the wire, if there is room for it.
     pub(crate) fn allocate_volume(
         &self,
         state: &State,
@@ -213,7 +213,7 @@ impl Array {
         Ok((change, record))
     }
 
-    /// A volume, destroyed or not.
+    /// Returns a volume, destroyed or not.
     ///
     /// # Errors
     /// `no_such_volume`.
@@ -222,18 +222,18 @@ impl Array {
         state.any_volume(name).map(|entry| self.volume_info(&state, entry))
     }
 
-    /// The id of the volume with this name, destroyed or not, if it exists.
+    /// Returns the id of the volume with this name, destroyed or not, if it exists.
     pub fn volume_id(&self, name: &str) -> Option<VolumeId> {
         self.read().any_volume(name).ok().map(|entry| entry.record.id)
     }
 
-    /// The name of the volume with this id, if it exists.
+    /// Returns the name of the volume with this id, if it exists.
     pub fn volume_name(&self, id: VolumeId) -> Option<String> {
         self.read().volumes().get(&id).map(|entry| entry.record.name.to_string())
     }
 
-    /// Up to `limit` volumes in the order of their names (ignoring case), after `after`: only
-    /// destroyed ones, only the others, or (`None`) both.
+    /// Returns up to `limit` volumes in the order of their names (ignoring case), after `after`:
+    /// only destroyed ones, only the others, or (`None`) both.
     pub fn volumes(
         &self,
         after: Option<&str>,
@@ -291,14 +291,14 @@ impl Array {
         }
     }
 
-    /// The limits of a volume group, by its number; no limits if it does not exist. Never waits for
-    /// a commit.
+    /// Returns the limits of a volume group, by its number; no limits if it does not exist. Never
+    /// waits for a commit.
     pub fn volume_group_limits(&self, number: u64) -> VolumeLimits {
         let id = ContainerId { kind: ContainerKind::VolumeGroup, number };
         self.read().containers.get(id).map_or(VolumeLimits::NONE, |group| group.limits)
     }
 
-    /// The volume groups that have limits, and these.
+    /// Returns the volume groups that have limits, and these.
     pub fn volume_group_limits_by_name(&self) -> Vec<(String, VolumeLimits)> {
         let state = self.read();
         let groups = state.containers.after(ContainerKind::VolumeGroup, None);
@@ -306,7 +306,7 @@ impl Array {
         limited.map(|(_, group)| (group.name.to_string(), group.limits)).collect()
     }
 
-    /// The limits of a volume; no limits if it does not exist. Never waits for a commit.
+    /// Returns the limits of a volume; no limits if it does not exist. Never waits for a commit.
     pub fn volume_limits(&self, id: VolumeId) -> VolumeLimits {
         self.read().volumes().get(&id).map_or(VolumeLimits::NONE, |entry| entry.record.limits)
     }

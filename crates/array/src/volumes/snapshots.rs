@@ -27,7 +27,7 @@ pub(crate) struct PlannedSnapshots {
 }
 
 impl PlannedSnapshots {
-    /// The suffix that all of them share.
+    /// Returns the suffix that all of them share.
     pub(crate) fn suffix(&self) -> String {
         self.made.first().map(|(_, record)| record.suffix.to_string()).unwrap_or_default()
     }
@@ -149,7 +149,7 @@ impl Array {
         renamed.ok_or_else(|| Error::NoSuchSnapshot(shown(name)))
     }
 
-    /// A snapshot, destroyed or not.
+    /// Returns a snapshot, destroyed or not.
     ///
     /// # Errors
     /// `no_such_snapshot`.
@@ -159,7 +159,7 @@ impl Array {
         self.snapshot_info(&state, id).ok_or_else(|| Error::NoSuchSnapshot(shown(name)))
     }
 
-    /// The name of the snapshot with this id, if it exists.
+    /// Returns the name of the snapshot with this id, if it exists.
     pub fn snapshot_name(&self, id: VolumeId) -> Option<String> {
         let state = self.read();
         let record = state.snapshots().get(&id)?;
@@ -167,7 +167,7 @@ impl Array {
     }
 }
 
-/// The volumes to be snapshotted, and their group.
+/// Returns the volumes to be snapshotted, and their group.
 #[allow(clippy::type_complexity)]
 fn sources<'a>(
     state: &'a State,

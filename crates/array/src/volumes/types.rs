@@ -55,7 +55,7 @@ pub enum Placed {
 }
 
 impl Placed {
-    /// The name that a volume gets.
+    /// Returns the name that a volume gets.
     pub(crate) fn name_of(&self, volume: &VolumeName) -> VolumeName {
         match self {
             Self::Within(container) => volume.within(Some(container)),

@@ -63,7 +63,7 @@ fn find(client: &Client, number: u64) -> Result<Alert, Failure> {
     client.item(RESOURCE, &format!("names={number}"))
 }
 
-/// A filter for alerts that are not closed, and for those that are so grave at least.
+/// Returns a filter for alerts that are not closed, and for those that are so grave at least.
 fn filter(all: bool, severity: Option<&str>) -> String {
     let open = (!all).then_some("state!='closed'");
     let grave = match severity {

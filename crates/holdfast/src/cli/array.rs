@@ -67,7 +67,7 @@ fn thresholds(percents: &[u8]) -> String {
     or_else(each.join(", "), NONE)
 }
 
-/// What a setting is to be: nothing, if that is said.
+/// Returns what a setting is to be: nothing, if that is said.
 pub(super) fn cleared(text: &str) -> &str {
     if text == NONE { "" } else { text }
 }

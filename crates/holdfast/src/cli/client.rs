@@ -177,15 +177,15 @@ fn refusal(status: StatusCode, body: &[u8], api: &ApiPlace) -> Failure {
     }
 }
 
-/// What is wrong, without duplicates. The short messages that other clients know say neither of
-/// which object they are nor what to do.
+/// Returns what is wrong, without duplicates. The short messages that other clients know say
+/// neither of which object they are nor what to do.
 fn several(refusal: api::rest::RestRefusal) -> String {
     let mut told: Vec<String> = refusal.errors.iter().map(RestFault::at_length).collect();
     told.dedup();
     told.join(" ")
 }
 
-/// A body as JSON.
+/// Returns a body as JSON.
 pub fn encode(body: &impl Serialize) -> Result<Vec<u8>, Failure> {
     serde_json::to_vec(body).map_err(|error| Failure::Machine(format!("can't write JSON: {error}")))
 }
@@ -208,7 +208,7 @@ pub fn part(name: &str) -> String {
     text
 }
 
-/// The path of a name. An empty one would be another path.
+/// Returns the path of a name. An empty one would be another path.
 pub fn path_of(kind: &str, name: &str) -> Result<String, Failure> {
     if name.is_empty() {
         return Err(Failure::Usage("a name must not be empty".into()));

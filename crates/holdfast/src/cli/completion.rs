@@ -65,7 +65,7 @@ pub fn run(shell: Shell) -> Result<(), Failure> {
     print(&String::from_utf8_lossy(&script))
 }
 
-/// The verbs, with completion of names.
+/// Returns the verbs, with completion of names.
 fn command() -> Command {
     named(Cli::command(), &mut Vec::new())
 }
@@ -84,7 +84,7 @@ fn named(command: Command, verbs: &mut Vec<String>) -> Command {
     })
 }
 
-/// The kind of object that an argument names; `None` if it is a new name, or not an object.
+/// Returns the kind of object that an argument names; `None` if it is a new name, or not an object.
 fn kind(verbs: &[String], argument: &str) -> Option<Kind> {
     let verbs: Vec<&str> = verbs.iter().map(String::as_str).collect();
     let is_new = matches!(&verbs[..], [_, "create"] | ["volume", "clone"]);
@@ -116,7 +116,7 @@ struct Page {
     items: Vec<Named>,
 }
 
-/// The names of a kind that begin with the typed text.
+/// Returns the names of a kind that begin with the typed text.
 fn matching(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
     let Some(typed) = typed.to_str() else { return Vec::new() };
     let rest = |list: &str| format!("/api/2.26/{list}?limit=1000{}", beginning(typed));
@@ -140,7 +140,7 @@ fn matching(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
     names.filter(wanted).map(CompletionCandidate::new).collect()
 }
 
-/// A filter for names that begin with the typed text; none if no name can.
+/// Returns a filter for names that begin with the typed text; none if no name can.
 fn beginning(typed: &str) -> String {
     let of_a_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':');
     match typed.chars().all(of_a_name) {
@@ -149,7 +149,7 @@ fn beginning(typed: &str) -> String {
     }
 }
 
-/// The names on the first page of a list: nobody chooses from more.
+/// Returns the names on the first page of a list: nobody chooses from more.
 fn first_page(list: &str) -> Result<Vec<Named>, Failure> {
     let cli = Cli::try_parse_from(["holdfast", "status"]);
     let cli = cli.map_err(|error| Failure::Usage(error.to_string()))?;

@@ -143,7 +143,7 @@ pub enum Durability {
 }
 
 impl Durability {
-    /// Its name in the configuration.
+    /// Returns its name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Commit => "commit",
@@ -151,7 +151,7 @@ impl Durability {
         }
     }
 
-    /// The same in the store's type.
+    /// Returns the same in the store's type.
     pub fn of_store(self) -> store::Durability {
         match self {
             Self::Commit => store::Durability::Commit,
@@ -196,7 +196,7 @@ pub struct IscsiLimits {
 }
 
 impl IscsiLimits {
-    /// The defaults, overridden by the file.
+    /// Returns the defaults, overridden by the file.
     pub fn limits(&self) -> iscsi::Limits {
         let mut limits = iscsi::Limits::default();
         limits.sessions = self.sessions.unwrap_or(limits.sessions);
@@ -262,7 +262,7 @@ impl Config {
         self.settings().map(drop).map_err(|error| error.to_string())
     }
 
-    /// The settings in the file that are kept in the pool.
+    /// Returns the settings in the file that are kept in the pool.
     pub fn settings(&self) -> Result<SettingsChange, array::Error> {
         let initiator = |name: &String| InitiatorName::new(name);
         Ok(SettingsChange {
@@ -273,7 +273,7 @@ impl Config {
         })
     }
 
-    /// The options for opening the store.
+    /// Returns the options for opening the store.
     pub fn store_options(&self) -> store::OpenOptions {
         store::OpenOptions {
             durability: self.durability.of_store(),
@@ -286,7 +286,7 @@ impl Config {
         }
     }
 
-    /// The CHAP settings of hosts without their own; reads the secret.
+    /// Returns the CHAP settings of hosts without their own; reads the secret.
     pub fn chap_defaults(&self) -> Result<ChapDefaults, Failure> {
         let mut defaults = ChapDefaults { required: self.chap.required, target: None };
         if let (Some(user), Some(file)) = (&self.chap.target_user, &self.chap.target_secret_file) {

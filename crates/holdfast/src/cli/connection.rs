@@ -34,7 +34,8 @@ pub struct Line {
 }
 
 impl Line {
-    /// Who sees the volume, and where: `esx1 (LUN 3)`. A host group without hosts is named itself.
+    /// Returns who sees the volume, and where: `esx1 (LUN 3)`. A host group without hosts is named
+    /// itself.
     pub fn side(&self) -> String {
         let name = self.host.as_ref().or(self.host_group.as_ref());
         format!("{} (LUN {})", name.map_or("-", String::as_str), self.lun)
@@ -49,7 +50,7 @@ impl From<Item> for Line {
     }
 }
 
-/// The connections that match a query.
+/// Returns the connections that match a query.
 pub fn lines(client: &Client, query: &str) -> Result<Vec<Line>, Failure> {
     Ok(client.items::<Item>(RESOURCE, query)?.into_iter().map(Line::from).collect())
 }
@@ -112,7 +113,7 @@ fn pair(volume: &str, parameter: &str, name: &str) -> Result<String, Failure> {
     Ok(format!("{}&{}", named("volume_names", volume)?, named(parameter, name)?))
 }
 
-/// The host, unless a host group is given.
+/// Returns the host, unless a host group is given.
 fn host(with: &WithHost) -> Result<&String, Failure> {
     let missing = || Failure::Usage("name a host, or a host group with --host-group".into());
     with.host.as_ref().ok_or_else(missing)
@@ -135,7 +136,7 @@ pub fn run(common: &Common, verb: &ConnectionVerb) -> Result<(), Failure> {
     })
 }
 
-/// A table of connections.
+/// Returns a table of connections.
 pub fn listed(found: &[Line], nothing: &str) -> String {
     let columns = [
         ("HOST", Align::Left),

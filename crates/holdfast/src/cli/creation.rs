@@ -194,12 +194,12 @@ impl Part {
         Ok(part)
     }
 
-    /// The device, for the segments of a pool.
+    /// Returns the device, for the segments of a pool.
     pub fn device(&self) -> Device {
         Device::of_file(self.disk.clone(), self.place.name())
     }
 
-    /// The file or device.
+    /// Returns the file or device.
     pub fn file(&self) -> &Arc<FileDisk> {
         &self.disk
     }

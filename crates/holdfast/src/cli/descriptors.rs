@@ -60,7 +60,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// What the array itself needs.
+    /// Returns what the array itself needs.
     fn own(self) -> u64 {
         let more_devices = match self.devices {
             0 | 1 => 0,
@@ -72,7 +72,7 @@ impl Needs {
         OWN + of_link + more_devices + of_threads + self.portals as u64 + 1
     }
 
-    /// How many descriptors it takes for all connections that there may ever be.
+    /// Returns how many descriptors it takes for all connections that there may ever be.
     fn with_all_connections(self) -> u64 {
         let of_host = if self.has_link { 3 } else { 1 };
         self.own() + of_host * u64::from(ConnectionLimits::MOST.all) + http::CONNECTIONS_MAX as u64

@@ -100,7 +100,7 @@ fn set_state(client: &Client, number: u16, state: DeviceState) -> Result<Device,
     client.patch(&format!("/v1/devices/{number}"), &change)
 }
 
-/// What to say of a device that came.
+/// Returns what to say of a device that came.
 fn came(device: &Device) -> String {
     let Device { number, name, .. } = device;
     match device.state {
@@ -111,7 +111,7 @@ fn came(device: &Device) -> String {
     }
 }
 
-/// A table of the devices; of several also what was asked of all of them together.
+/// Returns a table of the devices; of several also what was asked of all of them together.
 fn text_of(found: &Devices) -> String {
     match &found.together {
         None => device_table(&found.devices),
@@ -127,7 +127,7 @@ fn text_of(found: &Devices) -> String {
     }
 }
 
-/// A table of several devices.
+/// Returns a table of several devices.
 fn member_table(devices: &[Device]) -> String {
     let columns = [
         ("NUMBER", Align::Right),
@@ -158,12 +158,12 @@ fn member_table(devices: &[Device]) -> String {
     table(&columns, &devices.iter().map(row).collect::<Vec<_>>(), "No devices.")
 }
 
-/// Where it is, if that is known.
+/// Returns where it is, if that is known.
 fn name_of(device: &Device) -> String {
     if device.name.is_empty() { "-".into() } else { device.name.clone() }
 }
 
-/// The state, with how far it is.
+/// Returns the state, with how far it is.
 fn state_of(device: &Device) -> String {
     let words = in_words(device.state);
     match device.catching_up {
@@ -227,7 +227,7 @@ fn device_table(devices: &[Device]) -> String {
     table(&columns, &devices.iter().flat_map(both).collect::<Vec<_>>(), "No devices.")
 }
 
-/// The mean duration of a transfer since the start.
+/// Returns the mean duration of a transfer since the start.
 fn mean(of: &DeviceTransfers) -> String {
     latency(of.ok_latency_us.checked_div(of.ok))
 }

@@ -60,15 +60,15 @@ impl RunFile {
         Ok(Some(run))
     }
 
-    /// How to verify the array.
+    /// Returns how to verify the array.
     fn trust(&self) -> Result<Trust, Failure> {
         let Some(fingerprint) = &self.fingerprint else { return Ok(Trust::Plain) };
         let refuse = |why| Failure::Machine(format!("the run file is damaged: {why}"));
         fingerprint.parse().map(Trust::Fingerprint).map_err(refuse)
     }
 
-    /// Whether its process still exists. Another process may have the same number: then requests
-    /// fail.
+    /// Returns whether its process still exists. Another process may have the same number: then
+    /// requests fail.
     fn is_alive(&self) -> bool {
         is_alive(self.pid)
     }
@@ -163,7 +163,7 @@ fn write_run_file(path: &Path, run: &RunFile) -> io::Result<()> {
     private::write(path, &serde_json::to_vec_pretty(run)?, SECRET)
 }
 
-/// The directory that lists the arrays of this user.
+/// Returns the directory that lists the arrays of this user.
 pub fn user_directory() -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty());
     let user = rustix::process::geteuid();
@@ -174,7 +174,8 @@ pub fn user_directory() -> PathBuf {
     }
 }
 
-/// All arrays of this user that seem to run. Unreadable files belong to somebody else, or are gone.
+/// Returns all arrays of this user that seem to run. Unreadable files belong to somebody else, or
+/// are gone.
 fn listed() -> Vec<RunFile> {
     let directory = user_directory();
     if private::check_owner(&directory).is_err() {
@@ -233,7 +234,7 @@ pub fn find(common: &Common) -> Result<Address, Failure> {
     Ok(Address { api, token, trust, origin })
 }
 
-/// The run file of the array that listens at this address, if this user has one.
+/// Returns the run file of the array that listens at this address, if this user has one.
 fn run_at(common: &Common, api: &ApiPlace) -> Option<RunFile> {
     let address = api.address()?;
     match common.pool() {
@@ -242,8 +243,8 @@ fn run_at(common: &Common, api: &ApiPlace) -> Option<RunFile> {
     }
 }
 
-/// How to verify the array before it gets a token: by the command line, by the file with the token,
-/// or by the run file.
+/// Returns how to verify the array before it gets a token: by the command line, by the file with
+/// the token, or by the run file.
 fn trust(
     common: &Common,
     api: &ApiPlace,
@@ -287,7 +288,8 @@ fn by_pool(pool: &Path) -> Result<RunFile, Failure> {
     })
 }
 
-/// The run file of the array that serves a place, without links; `listed` has those of all arrays.
+/// Returns the run file of the array that serves a place, without links; `listed` has those of all
+/// arrays.
 fn serving(place: &Path, listed: impl FnOnce() -> Vec<RunFile>) -> Option<RunFile> {
     // One that was killed leaves its own. The next may have begun without this device, at another.
     let in_pool = RunFile::read(&place.join(RUN_FILE)).ok().flatten().filter(RunFile::is_alive);
@@ -321,7 +323,8 @@ struct TokenFile {
 }
 
 impl TokenFile {
-    /// The token alone, if there is no file for it: not as an argument, which other users can see.
+    /// Returns the token alone, if there is no file for it: not as an argument, which other users
+    /// can see.
     fn of_environment() -> Result<Option<Self>, Failure> {
         let told = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
         let token = told.map(|token| token.trim().to_owned());

@@ -13,8 +13,8 @@ use super::failure::Failure;
 /// The default address of management, if its port is free.
 const API_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3280);
 
-/// The management address. Plain HTTP never leaves the machine, and even HTTPS is offered to a
-/// network only on request.
+/// Returns the management address. Plain HTTP never leaves the machine, and even HTTPS is offered
+/// to a network only on request.
 pub(super) fn api_address(
     asked: Option<&ApiPlace>,
     allow_remote: bool,

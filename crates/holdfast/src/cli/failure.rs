@@ -26,7 +26,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The exit code.
+    /// Returns the exit code.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Refused(_) => 1,
@@ -36,7 +36,7 @@ impl Failure {
         })
     }
 
-    /// The system's error for a file.
+    /// Returns the system's error for a file.
     pub fn of_file(what: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::Machine(format!("can't {what} {}: {error}", path.display()))
     }

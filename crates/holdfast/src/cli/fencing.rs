@@ -83,7 +83,7 @@ impl Fencing {
         }
     }
 
-    /// What waits until it is to be had, and where it is found then that it was taken.
+    /// Returns what waits until it is to be had, and where it is found then that it was taken.
     pub fn wait(self) -> (AwaitTurn, Arc<Mutex<Option<Fence>>>) {
         let Self { turn, claim, fence } = self;
         let taken = fence.clone();
@@ -143,7 +143,7 @@ fn open_all(pool: &[PathBuf]) -> Vec<Opened<'_>> {
     opening.into_iter().map(wait).collect()
 }
 
-/// A device that answers, by the name that its place has.
+/// Returns a device that answers, by the name that its place has.
 fn open(path: &Path) -> Result<Named, ReservationError> {
     let path = path.canonicalize()?;
     let device = ReservedDevice::open(&path)?;
@@ -159,12 +159,12 @@ impl Fence {
         Ok(Self { guard, names, serves_from: held.serves_from })
     }
 
-    /// What keeps the devices.
+    /// Returns what keeps the devices.
     pub fn guard(&self) -> &Arc<Guard> {
         &self.guard
     }
 
-    /// Those of the places that may be written to. The others are missing.
+    /// Returns those of the places that may be written to. The others are missing.
     pub fn of(&self, places: Places) -> Places {
         let Places { all, mut missing } = places;
         let is_held = |place: &Place| self.names.contains(&place.name());

@@ -89,14 +89,14 @@ impl First {
 }
 
 impl Beginning {
-    /// The first line: what was made.
+    /// Returns the first line: what was made.
     pub fn made(&self) -> String {
         let more = self.devices.iter().skip(1).map(|data| format!(", {}", data.display()));
         let (data, more) = (self.data.display(), more.collect::<String>());
         format!("Pool made: {data}{more}, {}.\n", self.size)
     }
 
-    /// The last lines: how to go on.
+    /// Returns the last lines: how to go on.
     pub fn next(&self, url: &str) -> String {
         let mut text = format!("\nWeb page: {url}\n");
         match &self.token {
@@ -112,7 +112,7 @@ impl Beginning {
     }
 }
 
-/// An API token of the built-in user; the pool keeps its hash.
+/// Returns an API token of the built-in user; the pool keeps its hash.
 fn token(array: &Array) -> Result<String, Failure> {
     let mut entropy = [0; 32];
     sys::entropy(&mut entropy).map_err(|error| Failure::Machine(error.to_string()))?;
@@ -142,8 +142,8 @@ fn quoted(word: &OsStr) -> String {
     }
 }
 
-/// Whether the standard output goes to the system's log, which keeps everything printed: systemd
-/// tells services which file that is (`systemd.exec(5)`, `JOURNAL_STREAM`).
+/// Returns whether the standard output goes to the system's log, which keeps everything printed:
+/// systemd tells services which file that is (`systemd.exec(5)`, `JOURNAL_STREAM`).
 fn is_journal() -> bool {
     let Ok(told) = std::env::var("JOURNAL_STREAM") else { return false };
     let own = rustix::fs::fstat(std::io::stdout());

@@ -23,7 +23,7 @@ enum Value {
     Fields(Vec<(String, Value)>),
 }
 
-/// The lines of a response. An empty list has no lines, as its fields are not known.
+/// Returns the lines of a response. An empty list has no lines, as its fields are not known.
 ///
 /// # Errors
 /// If the response can't be written, which never happens with those of the interface.
@@ -32,7 +32,7 @@ pub fn text<T: Serialize>(answer: &T) -> Result<String, Failure> {
     String::from_utf8(lines).map_err(|error| refuse(&error))
 }
 
-/// The fields of one object, with the names of the columns.
+/// Returns the fields of one object, with the names of the columns.
 ///
 /// # Errors
 /// The same.
@@ -49,7 +49,7 @@ fn refuse(error: &dyn fmt::Display) -> Failure {
     Failure::Machine(format!("can't write CSV: {error}"))
 }
 
-/// A writer with the line endings of RFC 4180.
+/// Returns a writer with the line endings of RFC 4180.
 pub fn writer<W: std::io::Write>(out: W) -> Writer<W> {
     WriterBuilder::new().terminator(Terminator::CRLF).from_writer(out)
 }

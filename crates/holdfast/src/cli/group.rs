@@ -139,7 +139,7 @@ fn keeps_time_of_day(client: &Client, name: &str, asked: &ScheduleArgs) -> Resul
     }
 }
 
-/// A change to schedule and retention, in the form of REST 2.x.
+/// Returns a change to schedule and retention, in the form of REST 2.x.
 fn patch(asked: &ScheduleArgs) -> serde_json::Value {
     let ms = |time: Duration| json!(time.as_millis() as u64);
     // A time of day of none is `null`, which clears it.

@@ -55,7 +55,7 @@ fn ask(prompt: &str) -> Result<String, Failure> {
     line.ok_or_else(|| Failure::Usage("interrupted; nothing was changed".into()))
 }
 
-/// A line as it is typed; `None` if it was interrupted.
+/// Returns a line as it is typed; `None` if it was interrupted.
 fn line(input: impl BufRead) -> io::Result<Option<String>> {
     let mut typed = Vec::new();
     for byte in input.bytes() {

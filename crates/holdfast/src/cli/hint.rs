@@ -29,7 +29,7 @@ const SYNONYMS: [(&[&str], &[&str]); 14] = [
 /// So many are named, where there are several.
 const NAMED_MAX: usize = 3;
 
-/// One line on a verb that there is not; `None` if it is not like any that there is.
+/// Returns one line on a verb that there is not; `None` if it is not like any that there is.
 pub fn of(words: &[OsString], error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
@@ -49,7 +49,7 @@ pub fn of(words: &[OsString], error: &clap::Error) -> Option<String> {
     Some(format!("there is no {word:?} here; what is meant may be: {all} (--help tells more)"))
 }
 
-/// The innermost verb before a word, and how it is called.
+/// Returns the innermost verb before a word, and how it is called.
 fn walked<'a>(root: &'a Command, words: &[OsString], end: &str) -> (&'a Command, String) {
     let (mut verb, mut path) = (root, root.get_name().to_owned());
     for word in words.iter().skip(1).filter_map(|word| word.to_str()) {
@@ -64,7 +64,7 @@ fn walked<'a>(root: &'a Command, words: &[OsString], end: &str) -> (&'a Command,
     (verb, path)
 }
 
-/// What a word may mean after a verb, the likeliest first.
+/// Returns what a word may mean after a verb, the likeliest first.
 fn meant(root: &Command, verb: &Command, path: &str, word: &str) -> Vec<String> {
     let word = word.to_ascii_lowercase();
     let synonyms = SYNONYMS.iter().filter(|(others, _)| others.contains(&word.as_str()));

@@ -94,12 +94,12 @@ pub fn run(common: &Common, verb: &HostVerb) -> Result<(), Failure> {
     }
 }
 
-/// All hosts.
+/// Returns all hosts.
 pub fn all(client: &Client) -> Result<Vec<Host>, Failure> {
     client.items(RESOURCE, "")
 }
 
-/// A host.
+/// Returns a host.
 pub fn find(client: &Client, name: &str) -> Result<Host, Failure> {
     client.item(RESOURCE, &named("names", name)?)
 }
@@ -118,7 +118,7 @@ fn change(client: &Client, name: &str, body: &Value) -> Result<Host, Failure> {
     first(client.change(Method::PATCH, RESOURCE, &named("names", name)?, body)?)
 }
 
-/// A body of the fields that are given.
+/// Returns a body of the fields that are given.
 fn fields<const N: usize>(all: [(&str, Option<Value>); N]) -> Value {
     let given = all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     given.collect::<Map<_, _>>().into()
@@ -130,7 +130,7 @@ type User<'a> = (&'a str, &'a str);
 /// What removes a user.
 const NONE: User<'static> = ("", "");
 
-/// Both directions: one that is left out would stay as it is.
+/// Returns both directions: one that is left out would stay as it is.
 fn chap_fields(host: User<'_>, target: User<'_>) -> Value {
     json!({
         "host_user": host.0,

@@ -11,8 +11,8 @@ use super::discover;
 use super::failure::Failure;
 use super::place::Place;
 
-/// The identity of an array: from the configuration, from the files beside the pool, or a new one.
-/// `api` is the address of management.
+/// Returns the identity of an array: from the configuration, from the files beside the pool, or a
+/// new one. `api` is the address of management.
 pub fn of_array(
     config: &Config,
     place: &Place,
@@ -31,8 +31,8 @@ pub fn of_array(
     Ok(certificate::kept(directory, &otherwise, api)?)
 }
 
-/// The directory of an array's files beside its pool: the pool's directory, or for a device one
-/// named after the pool.
+/// Returns the directory of an array's files beside its pool: the pool's directory, or for a device
+/// one named after the pool.
 pub fn directory(config: &Config, place: &Place, pool_id: [u8; 16]) -> Result<PathBuf, Failure> {
     if !place.is_device() {
         return Ok(place.pool.clone());

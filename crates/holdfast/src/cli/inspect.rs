@@ -64,8 +64,8 @@ pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> 
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The names of an administrator's objects, checked against the volumes of the store. A stopped
-/// pool is only read.
+/// Returns the names of an administrator's objects, checked against the volumes of the store. A
+/// stopped pool is only read.
 fn load_names(segments: &Shared) -> Result<BTreeMap<u64, String>, Failure> {
     let options = OpenOptions { memory_bytes: 0, ..OpenOptions::default() };
     let store = Store::load(segments.clone(), options)?;
@@ -73,7 +73,7 @@ fn load_names(segments: &Shared) -> Result<BTreeMap<u64, String>, Failure> {
     Ok(names.into_iter().map(|(id, name)| (id.0, name)).collect())
 }
 
-/// A volume by its name or its id. No name consists of digits only.
+/// Returns a volume by its name or its id. No name consists of digits only.
 fn find(asked: &str, names: &BTreeMap<u64, String>) -> Result<VolumeId, Failure> {
     if let Ok(id) = asked.parse() {
         return Ok(VolumeId(id));

@@ -21,7 +21,8 @@ pub fn parse(text: &str) -> Result<Option<Duration>, String> {
     found.map(Duration::from_secs).map(Some).ok_or_else(refused)
 }
 
-/// A number of seconds in the largest unit that it is a whole number of, as [`parse`] takes it.
+/// Returns a number of seconds in the largest unit that it is a whole number of, as [`parse`] takes
+/// it.
 pub fn text(seconds: u64) -> String {
     let whole = UNITS.iter().rev().find(|(_, unit)| seconds > 0 && seconds.is_multiple_of(*unit));
     whole.map_or_else(|| format!("{seconds}s"), |(name, unit)| format!("{}{name}", seconds / unit))

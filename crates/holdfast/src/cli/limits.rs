@@ -62,7 +62,7 @@ pub struct Limited<'a> {
     pub name: &'a str,
 }
 
-/// The limits of a volume, destroyed or not.
+/// Returns the limits of a volume, destroyed or not.
 pub fn of(client: &Client, name: &str) -> Result<Limits, Failure> {
     client.item::<Item>("volumes", &named("names", name)?).map(Limits::from)
 }

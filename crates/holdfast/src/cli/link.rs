@@ -36,7 +36,7 @@ pub struct LinkConfig {
     pub addresses: Vec<String>,
 }
 
-/// The link over the network of controller `own`, if one is asked for.
+/// Returns the link over the network of controller `own`, if one is asked for.
 pub fn tunnel(
     options: &ServeArgs,
     config: &Config,
@@ -55,7 +55,7 @@ pub fn tunnel(
     Tunnel::start(options).map(Some).map_err(refuse)
 }
 
-/// The addresses that both machines have in turn, if there are any.
+/// Returns the addresses that both machines have in turn, if there are any.
 pub fn addresses(
     options: &ServeArgs,
     config: &Config,
@@ -69,7 +69,7 @@ pub fn addresses(
     Addresses::start(moving).map(Some).map_err(refuse)
 }
 
-/// What is said of them on the command line, and else in the configuration.
+/// Returns what is said of them on the command line, and else in the configuration.
 fn moving(
     options: &ServeArgs,
     config: &LinkConfig,
@@ -108,12 +108,12 @@ fn moving(
     Ok(all)
 }
 
-/// Whether there is to be a link over the network.
+/// Returns whether there is to be a link over the network.
 pub fn is_wanted(options: &ServeArgs, config: &Config) -> bool {
     options.link.is_some() || config.link != LinkConfig::default()
 }
 
-/// What is said on the command line, and else in the configuration: all of it or nothing.
+/// Returns what is said on the command line, and else in the configuration: all of it or nothing.
 fn parts(
     options: &ServeArgs,
     config: &LinkConfig,

@@ -48,7 +48,7 @@ impl Medium {
         Self::open_slowed(places, purpose, None)
     }
 
-    /// The same, where each request takes longer by so much: for tests, on one device.
+    /// Returns the same, where each request takes longer by so much: for tests, on one device.
     pub fn open_slowed(
         places: &Places,
         purpose: Use,
@@ -58,8 +58,8 @@ impl Medium {
         Self::over(places, purpose, latency, open_all(places, purpose, is_alone)?)
     }
 
-    /// The same to look at it, with what labels say of a pool on several devices, also if it can't
-    /// be opened on those that are there.
+    /// Returns the same to look at it, with what labels say of a pool on several devices, also if
+    /// it can't be opened on those that are there.
     ///
     /// # Errors
     /// If none of the devices can be opened, or somebody else has one.
@@ -113,7 +113,7 @@ impl Medium {
         }
     }
 
-    /// Where its segments live.
+    /// Returns where its segments live.
     pub fn segments(&self) -> Shared {
         match self {
             Self::One(local, _) => local.clone().into(),
@@ -121,7 +121,7 @@ impl Medium {
         }
     }
 
-    /// Its files and devices, by name, as far as they were there when it was opened.
+    /// Returns its files and devices, by name, as far as they were there when it was opened.
     pub fn files(&self) -> Vec<(String, Arc<FileDisk>)> {
         match self {
             Self::One(local, name) => {
@@ -131,7 +131,7 @@ impl Medium {
         }
     }
 
-    /// What an administrator should know about it, one sentence each; mostly nothing.
+    /// Returns what an administrator should know about it, one sentence each; mostly nothing.
     pub fn notices(&self) -> Vec<String> {
         match self {
             Self::One(local, _) => local.notices(),
@@ -139,7 +139,7 @@ impl Medium {
         }
     }
 
-    /// The devices of a pool on several; `None` if it is on one.
+    /// Returns the devices of a pool on several; `None` if it is on one.
     pub fn several(&self) -> Option<&Arc<DeviceSet>> {
         match self {
             Self::One(..) => None,
@@ -147,7 +147,7 @@ impl Medium {
         }
     }
 
-    /// The devices of the pool, by number. Of one that is alone its label is read.
+    /// Returns the devices of the pool, by number. Of one that is alone its label is read.
     pub fn devices(&self) -> Vec<DeviceStatus> {
         match self {
             Self::One(local, name) => {
@@ -243,14 +243,14 @@ pub fn report_retries(disk: &FileDisk, name: Option<String>) {
     });
 }
 
-/// Whether a device is one of so many that none of them has all of the pool.
+/// Returns whether a device is one of so many that none of them has all of the pool.
 pub fn is_in_stripes(place: &Place) -> bool {
     let Ok(disk) = open_disk_to_read(place) else { return false };
     let labels = Local::over(Arc::new(disk)).labels();
     labels.iter().flatten().any(|label| least_in(label.members.len()) > 1)
 }
 
-/// Why several places are no pool.
+/// Returns why several places are no pool.
 fn of_one(places: &Places) -> Failure {
     let pool = places.first().pool.display();
     Failure::Refused(format!(

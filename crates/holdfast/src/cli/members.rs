@@ -57,7 +57,7 @@ pub struct Members {
 }
 
 impl Members {
-    /// Those of a pool that was opened.
+    /// Returns those of a pool that was opened.
     pub fn new(medium: Medium, store: Arc<Store>, fence: Option<Fence>) -> Self {
         let only = match medium.several() {
             Some(_) => Vec::new(),
@@ -67,19 +67,19 @@ impl Members {
         Self { store, only, medium, files, paces: Paces::default(), health: Arc::default(), fence }
     }
 
-    /// Whether the pool is on several devices, as far as labels say: one may be left.
+    /// Returns whether the pool is on several devices, as far as labels say: one may be left.
     pub fn are_several(&self) -> bool {
         self.medium.several().is_some()
     }
 
-    /// What alerts that are about all of them name.
+    /// Returns what alerts that are about all of them name.
     pub fn name(&self) -> String {
         let only = self.only.first().map(|device| device.name.clone());
         only.unwrap_or_else(|| TOGETHER.into())
     }
 
-    /// How they are, by number, each with how far it is that catches up; none of a pool on one,
-    /// which has no pool without it.
+    /// Returns how they are, by number, each with how far it is that catches up; none of a pool on
+    /// one, which has no pool without it.
     pub fn statuses_of_several(&self) -> Vec<(DeviceStatus, Option<CatchingUp>)> {
         let several = self.medium.several().map(|set| set.devices());
         let several = several.unwrap_or_default();
@@ -91,12 +91,12 @@ impl Members {
             .collect()
     }
 
-    /// What they say of their own health.
+    /// Returns what they say of their own health.
     pub fn health(&self) -> &Arc<Health> {
         &self.health
     }
 
-    /// How they are, by number.
+    /// Returns how they are, by number.
     pub fn statuses(&self) -> Vec<DeviceStatus> {
         match self.medium.several() {
             None => self.only.iter().cloned().map(|only| self.now(only)).collect(),
@@ -104,14 +104,14 @@ impl Members {
         }
     }
 
-    /// The only device, with what was counted since it was opened.
+    /// Returns the only device, with what was counted since it was opened.
     fn now(&self, only: DeviceStatus) -> DeviceStatus {
         let file = self.files.lock().get(&only.name).cloned();
         let counts = file.map(|file| file.counts()).unwrap_or_default();
         DeviceStatus { counts, ..only }
     }
 
-    /// The same, in the form of interfaces; without what hosts asked of them.
+    /// Returns the same, in the form of interfaces; without what hosts asked of them.
     pub fn devices(&self) -> Vec<Device> {
         let has_failed = self.store.segments().has_given_up();
         let progress = self.paces.look(&self.store);
@@ -267,7 +267,7 @@ impl DeviceChanges for Members {
     }
 }
 
-/// What a device was asked, in the form of interfaces.
+/// Returns what a device was asked, in the form of interfaces.
 fn calls_of(counts: &DiskSnapshot, reads_elsewhere: u64) -> DeviceCalls {
     DeviceCalls {
         reads: transfers(counts.reads),
@@ -277,7 +277,7 @@ fn calls_of(counts: &DiskSnapshot, reads_elsewhere: u64) -> DeviceCalls {
     }
 }
 
-/// The state in the form of interfaces.
+/// Returns the state in the form of interfaces.
 pub fn state_of(state: segments::DeviceState) -> DeviceState {
     match state {
         segments::DeviceState::In => DeviceState::In,
@@ -295,7 +295,7 @@ fn in_use_of(set: &DeviceSet) -> Vec<String> {
     set.devices().into_iter().filter(is_written).map(|device| device.name).collect()
 }
 
-/// How much of each device the pool has: as much is made of a file.
+/// Returns how much of each device the pool has: as much is made of a file.
 fn wanted_bytes(set: &DeviceSet) -> u64 {
     let labels = set.labels();
     let members = labels.iter().flatten().flat_map(|label| &label.members);

@@ -126,7 +126,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// What is wrong with a command line, without the usage, which `--help` tells at length.
+/// Returns what is wrong with a command line, without the usage, which `--help` tells at length.
 fn misspelt(words: &[OsString], error: &clap::Error) -> Failure {
     if let Some(hint) = hint::of(words, error) {
         return Failure::Usage(hint);

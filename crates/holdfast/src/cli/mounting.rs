@@ -2,17 +2,17 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Where Linux shows the volume with this NAA designator, on any path.
+/// Returns where Linux shows the volume with this NAA designator, on any path.
 pub fn device(naa: &str) -> String {
     format!("/dev/disk/by-id/wwn-0x{}", naa.trim_start_matches("naa."))
 }
 
-/// Where Linux shows a LUN of a portal.
+/// Returns where Linux shows a LUN of a portal.
 pub fn device_by_path(portal: SocketAddr, target: &str, lun: u16) -> String {
     format!("/dev/disk/by-path/ip-{}-iscsi-{target}-lun-{lun}", reached_at(portal))
 }
 
-/// The commands that log this machine in, and that format and mount the device.
+/// Returns the commands that log this machine in, and that format and mount the device.
 pub fn commands(portal: SocketAddr, device: &str, name: &str) -> Vec<String> {
     let portal = reached_at(portal);
     let sudo = if rustix::process::geteuid().is_root() { "" } else { "sudo " };

@@ -40,7 +40,7 @@ pub fn parse(text: &str) -> Result<Switch, String> {
     if offloads.is_empty() { Err(refuse()) } else { Ok(Switch { offloads, on }) }
 }
 
-/// The request to the array: the last switch for each offload counts.
+/// Returns the request to the array: the last switch for each offload counts.
 pub fn change(switches: &[Switch]) -> OffloadChange {
     let mut change = OffloadChange::default();
     for Switch { offloads, on } in switches {

@@ -131,8 +131,8 @@ fn take_over(
     Ok(store)
 }
 
-/// The ports of this controller, and those of the other one. All have one order, so that each has
-/// its number whichever controller has the pool.
+/// Returns the ports of this controller, and those of the other one. All have one order, so that
+/// each has its number whichever controller has the pool.
 fn ports(
     array: &Array,
     options: &ServeArgs,
@@ -146,7 +146,7 @@ fn ports(
     Ok((ports(of_own), ports(of_other)))
 }
 
-/// Why a pool does not open, and what to do.
+/// Returns why a pool does not open, and what to do.
 fn of_opening(error: StoreError, place: &Place) -> Failure {
     let StoreError::Damaged(_) = &error else { return error.into() };
     let pool = place.pool.display();
@@ -156,7 +156,7 @@ fn of_opening(error: StoreError, place: &Place) -> Failure {
     ))
 }
 
-/// The identity of the array for hosts. ESXi copies only between volumes of one product.
+/// Returns the identity of the array for hosts. ESXi copies only between volumes of one product.
 fn identity(settings: &Settings) -> ArrayIdentity {
     ArrayIdentity {
         vendor: "HOLDFAST".into(),

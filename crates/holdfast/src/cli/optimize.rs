@@ -37,7 +37,7 @@ fn wait_for_end(client: &Client, started: Optimize) -> Result<Optimize, Failure>
     judged(&started, status)
 }
 
-/// Whether a pass that has ended was complete.
+/// Returns whether a pass that has ended was complete.
 fn judged(started: &Optimize, status: Optimize) -> Result<Optimize, Failure> {
     if let Some(why) = &status.failure {
         return Err(Failure::Refused(format!("the background pass has failed: {why}")));
@@ -50,7 +50,7 @@ fn judged(started: &Optimize, status: Optimize) -> Result<Optimize, Failure> {
     Ok(status)
 }
 
-/// The progress in a few words; `idle`, or why the last pass failed.
+/// Returns the progress in a few words; `idle`, or why the last pass failed.
 pub fn brief(status: &Optimize) -> String {
     if !status.running {
         return match &status.failure {

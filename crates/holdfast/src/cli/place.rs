@@ -14,8 +14,8 @@ use super::stable_name;
 /// The most devices of a pool.
 pub use segments::DEVICES_MAX;
 
-/// The files that hold a pool, in the pool's directory, from 0 on; those behind the first only
-/// where several devices are tried out in one.
+/// Returns the files that hold a pool, in the pool's directory, from 0 on; those behind the first
+/// only where several devices are tried out in one.
 fn data_file(number: usize) -> String {
     match number {
         0 => "pool.data".into(),
@@ -33,12 +33,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// The first of these that a path stands for, whether anything is there or not.
+    /// Returns the first of these that a path stands for, whether anything is there or not.
     pub fn of(path: &Path) -> Result<Self, Failure> {
         Self::numbered(path, 0)
     }
 
-    /// A path, of which a directory holds several devices: the one with this number, from 0 on.
+    /// Returns a path, of which a directory holds several devices: the one with this number, from 0
+    /// on.
     pub fn numbered(path: &Path, number: usize) -> Result<Self, Failure> {
         let kind =
             fs::metadata(path).map_err(|error| Failure::of_file("use", path, &error))?.file_type();
@@ -53,7 +54,7 @@ impl Place {
         Err(Failure::Usage(text))
     }
 
-    /// Those of a path, without links, that hold something: the device, or the files in the
+    /// Returns those of a path, without links, that hold something: the device, or the files in the
     /// directory.
     pub fn all_of(path: &Path) -> Result<Vec<Self>, Failure> {
         let first = Self::of(path)?;
@@ -64,17 +65,18 @@ impl Place {
         Ok((0..DEVICES_MAX).map(place).filter(|place| place.data.exists()).collect())
     }
 
-    /// Where a pool is built until it is complete.
+    /// Returns where a pool is built until it is complete.
     pub fn scratch(&self) -> PathBuf {
         self.data.with_extension("data.new")
     }
 
-    /// Whether it is a block device, not a directory.
+    /// Returns whether it is a block device, not a directory.
     pub fn is_device(&self) -> bool {
         self.pool == self.data
     }
 
-    /// What it is called where it is shown: the file by its path, a device by a name that stays.
+    /// Returns what it is called where it is shown: the file by its path, a device by a name that
+    /// stays.
     pub fn name(&self) -> String {
         match self.is_device() {
             true => stable_name::of_device(&self.data).display().to_string(),
@@ -82,7 +84,7 @@ impl Place {
         }
     }
 
-    /// What no other place has: the device, or where the file is or will be.
+    /// Returns what no other place has: the device, or where the file is or will be.
     fn identity(&self) -> (u64, PathBuf) {
         let device = fs::metadata(&self.pool).map_or(0, |found| found.rdev());
         match self.is_device() {
@@ -102,7 +104,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// The places of a pool that exists.
+    /// Returns the places of a pool that exists.
     pub fn of_existing(paths: &[PathBuf]) -> Result<Self, Failure> {
         let (mut all, mut missing) = (Vec::new(), Vec::new());
         for path in paths {
@@ -129,8 +131,8 @@ impl Places {
         }
     }
 
-    /// The places of a pool that exists, or of one that can be made: the directories hold nothing
-    /// else. The second value is whether there is none yet.
+    /// Returns the places of a pool that exists, or of one that can be made: the directories hold
+    /// nothing else. The second value is whether there is none yet.
     pub fn of_existing_or_new(paths: &[PathBuf]) -> Result<(Self, bool), Failure> {
         let (mut new, mut is_any_there) = (Vec::new(), false);
         for path in paths {
@@ -161,13 +163,14 @@ impl Places {
         Ok((Self { all, missing: Vec::new() }, true))
     }
 
-    /// All but the first, with those where nothing is, as far as they lead anywhere.
+    /// Returns all but the first, with those where nothing is, as far as they lead anywhere.
     pub fn others(&self) -> Vec<PathBuf> {
         let missing = self.missing.iter().filter_map(|path| fs::canonicalize(path).ok());
         self.all.iter().skip(1).map(|place| place.pool.clone()).chain(missing).collect()
     }
 
-    /// The first one: what belongs to the array, and not to one of its devices, is beside it.
+    /// Returns the first one: what belongs to the array, and not to one of its devices, is beside
+    /// it.
     pub fn first(&self) -> &Place {
         &self.all[0]
     }
@@ -192,8 +195,8 @@ pub fn too_many(count: usize) -> Failure {
     Failure::Usage(format!("a pool is on 1 to {DEVICES_MAX} devices, not {count}"))
 }
 
-/// A file in the directory of a pool to be made, if there is one; leftovers of a killed start, and
-/// of an empty filesystem, do not count.
+/// Returns a file in the directory of a pool to be made, if there is one; leftovers of a killed
+/// start, and of an empty filesystem, do not count.
 fn other_file(place: &Place) -> Result<Option<OsString>, Failure> {
     let refuse = |error: io::Error| Failure::of_file("look into", &place.pool, &error);
     for entry in fs::read_dir(&place.pool).map_err(refuse)? {
@@ -211,8 +214,9 @@ pub fn open_disk(place: &Place) -> Result<FileDisk, Failure> {
     FileDisk::open(&place.data).map_err(|error| of_disk(place, &error))
 }
 
-/// The same, to be read only: the file, its filesystem or the device may be read-only. One that is
-/// not is opened for writing all the same, which some filesystems ask for before they lock it.
+/// Returns the same, to be read only: the file, its filesystem or the device may be read-only. One
+/// that is not is opened for writing all the same, which some filesystems ask for before they lock
+/// it.
 pub fn open_disk_to_read(place: &Place) -> Result<FileDisk, Failure> {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     FileDisk::open(&place.data)
@@ -223,7 +227,7 @@ pub fn open_disk_to_read(place: &Place) -> Result<FileDisk, Failure> {
         .map_err(|error| of_disk(place, &error))
 }
 
-/// The same while another process uses the pool.
+/// Returns the same while another process uses the pool.
 pub fn open_disk_beside(place: &Place) -> Result<FileDisk, Failure> {
     FileDisk::open_beside(&place.data).map_err(|error| of_disk(place, &error))
 }

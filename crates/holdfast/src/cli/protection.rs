@@ -53,14 +53,14 @@ pub struct Shown {
     host_groups: Vec<String>,
 }
 
-/// A group, destroyed or not.
+/// Returns a group, destroyed or not.
 pub fn find(client: &Client, name: &str) -> Result<Shown, Failure> {
     let group: Group = client.item(RESOURCE, &named("names", name)?)?;
     let members = Members::of(client, &named("group_names", &group.name)?)?;
     Ok(members.shown(group))
 }
 
-/// All groups, or all destroyed ones.
+/// Returns all groups, or all destroyed ones.
 pub fn all(client: &Client, destroyed: bool) -> Result<Vec<Shown>, Failure> {
     let groups: Vec<Group> = client.items(RESOURCE, &format!("destroyed={destroyed}"))?;
     let members = Members::of(client, "")?;
@@ -100,7 +100,7 @@ impl Members {
 }
 
 impl Shown {
-    /// The members, in one line.
+    /// Returns the members, in one line.
     fn members(&self) -> String {
         let hosts = self.hosts.iter().map(|name| format!("host {name}"));
         let groups = self.host_groups.iter().map(|name| format!("host group {name}"));
@@ -108,12 +108,12 @@ impl Shown {
         if all.is_empty() { "no volumes".into() } else { all.join(", ") }
     }
 
-    /// The time of day of its schedule.
+    /// Returns the time of day of its schedule.
     pub fn time_of_day(&self) -> Option<String> {
         self.group.snapshot_schedule.at.map(time_of_day)
     }
 
-    /// The group in one sentence.
+    /// Returns the group in one sentence.
     pub fn sentence(&self) -> String {
         let Group { name, destroyed, snapshot_schedule, source_retention, .. } = &self.group;
         let (schedule, kept) = (snapshot_schedule.text(), source_retention.text());
@@ -125,7 +125,7 @@ impl Shown {
         format!("Group {name}: {}{made}.{end}\n", self.members())
     }
 
-    /// The group, line by line.
+    /// Returns the group, line by line.
     pub fn facts(&self) -> String {
         let or_none = |names: &[String]| match names.is_empty() {
             true => "none".to_owned(),
@@ -143,7 +143,7 @@ impl Shown {
     }
 }
 
-/// A table of groups.
+/// Returns a table of groups.
 pub fn listed(groups: &[Shown], destroyed: bool) -> String {
     let columns = [
         ("NAME", Align::Left),
@@ -188,7 +188,7 @@ fn time_of_day(ms: u64) -> String {
     format!("{:02}:{:02}", ms / 3_600_000, ms / 60_000 % 60)
 }
 
-/// A length of time in the largest unit of which it is a multiple.
+/// Returns a length of time in the largest unit of which it is a multiple.
 fn length(seconds: u64) -> String {
     let units = [("d", 86_400), ("h", 3600), ("min", 60)];
     let whole =

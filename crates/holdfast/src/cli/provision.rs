@@ -103,7 +103,7 @@ fn taken_back(name: &str, gone: Result<(), Failure>) {
     }
 }
 
-/// The host, and whether it was made just now.
+/// Returns the host, and whether it was made just now.
 fn host(client: &Client, wanted: Wanted) -> Result<(Host, bool), Failure> {
     let all = host::all(client)?;
     let is_named = |host: &&Host| {
@@ -140,7 +140,7 @@ fn has(host: &Host, iqn: &str) -> bool {
     host.iqns.iter().any(|own| own.eq_ignore_ascii_case(iqn))
 }
 
-/// The name of this machine's initiator.
+/// Returns the name of this machine's initiator.
 fn own_initiator() -> Result<String, Failure> {
     let text = fs::read_to_string(INITIATOR_FILE).map_err(|error| {
         Failure::Machine(format!(
@@ -157,13 +157,13 @@ fn initiator_in(text: &str) -> Option<String> {
     text.lines().find_map(name).filter(|name| !name.is_empty())
 }
 
-/// The host name for this machine.
+/// Returns the host name for this machine.
 fn own_name() -> String {
     let name = rustix::system::uname();
     host_name(&name.nodename().to_string_lossy())
 }
 
-/// A valid host name: the letters, digits and `-` of the first part.
+/// Returns a valid host name: the letters, digits and `-` of the first part.
 fn host_name(node: &str) -> String {
     let first = node.split('.').next().unwrap_or_default();
     let kept = first.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-');

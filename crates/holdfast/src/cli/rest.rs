@@ -30,7 +30,7 @@ pub struct Named {
     pub name: Option<String>,
 }
 
-/// The names in one request: they are separated by commas, so none may contain one.
+/// Returns the names in one request: they are separated by commas, so none may contain one.
 ///
 /// # Errors
 /// If a name is empty or has a comma.
@@ -43,7 +43,7 @@ pub fn names<S: AsRef<str>>(all: &[S]) -> Result<String, Failure> {
     Ok(all.iter().map(|name| part(name.as_ref())).collect::<Vec<_>>().join(","))
 }
 
-/// The parameters of one name.
+/// Returns the parameters of one name.
 ///
 /// # Errors
 /// As [`names`].
@@ -52,7 +52,7 @@ pub fn named(parameter: &str, name: &str) -> Result<String, Failure> {
 }
 
 impl Client {
-    /// All items of a list, page by page. `query` has no `?`, and its values are escaped.
+    /// Returns all items of a list, page by page. `query` has no `?`, and its values are escaped.
     pub fn items<T: DeserializeOwned>(
         &self,
         resource: &str,
@@ -76,7 +76,7 @@ impl Client {
         }
     }
 
-    /// The item of a response that has one.
+    /// Returns the item of a response that has one.
     pub fn item<T: DeserializeOwned>(&self, resource: &str, query: &str) -> Result<T, Failure> {
         first(self.items(resource, query)?)
     }
@@ -120,7 +120,7 @@ impl Client {
     }
 }
 
-/// The item that was asked for.
+/// Returns the item that was asked for.
 ///
 /// # Errors
 /// If the response contains none.

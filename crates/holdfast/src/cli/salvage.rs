@@ -305,7 +305,7 @@ fn kind(snapshot: bool) -> &'static str {
     if snapshot { "snapshot" } else { "volume" }
 }
 
-/// A name that no file has yet, even if case is ignored.
+/// Returns a name that no file has yet, even if case is ignored.
 fn free_name(name: &str, id: u64, taken: &mut HashSet<String>) -> String {
     // The name of a volume group is before a slash, which no file's name has. That of a pod is
     // before colons, which some filesystems do not take.

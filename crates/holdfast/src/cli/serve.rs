@@ -114,7 +114,7 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
     ended.map(|()| ExitCode::SUCCESS)
 }
 
-/// The pool that is named in the first place where one is.
+/// Returns the pool that is named in the first place where one is.
 fn named(places: [&Vec<PathBuf>; 3]) -> Result<&Vec<PathBuf>, Failure> {
     let text = "serve needs a pool: holdfast serve DIR, or --pool (an empty directory will do)";
     let mut places = places.into_iter();
@@ -244,12 +244,12 @@ impl Manager<'_> {
         std::process::exit(GIVES_WAY.into());
     }
 
-    /// The certificate and its key; `None` if management is not encrypted.
+    /// Returns the certificate and its key; `None` if management is not encrypted.
     fn credentials(&self) -> Option<Arc<Credentials>> {
         self.identity.as_ref().map(|identity| identity.credentials.clone())
     }
 
-    /// The fingerprint of the certificate.
+    /// Returns the fingerprint of the certificate.
     fn fingerprint(&self) -> Option<String> {
         self.credentials().map(|credentials| credentials.fingerprint().to_string())
     }
@@ -354,7 +354,7 @@ fn renew(
     })
 }
 
-/// The time and the random bytes that sessions need.
+/// Returns the time and the random bytes that sessions need.
 fn sources() -> Sources {
     let clock = sys::Clock::start();
     let entropy = || {

@@ -32,7 +32,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
     u64::try_from(scaled / scale).or_else(|_| refuse("is too big"))
 }
 
-/// The shift of `G`, `g`, `GB` or `GiB`; 0 for no unit.
+/// Returns the shift of `G`, `g`, `GB` or `GiB`; 0 for no unit.
 fn unit_shift(unit: &str) -> Option<u32> {
     let upper = unit.to_ascii_uppercase();
     let mut letters = upper.chars();

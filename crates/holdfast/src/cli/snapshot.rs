@@ -106,7 +106,7 @@ pub fn run(common: &Common, verb: &SnapshotVerb) -> Result<(), Failure> {
     }
 }
 
-/// The volume of a snapshot.
+/// Returns the volume of a snapshot.
 pub fn volume_of(client: &Client, snapshot: &str) -> Result<String, Failure> {
     let found: Snapshot = client.item(RESOURCE, &named("names", snapshot)?)?;
     Ok(found.source.name.unwrap_or_default())
@@ -119,8 +119,8 @@ fn of_group(client: &Client, group: &str, suffix: &Value) -> Result<Vec<Snapshot
     client.items(RESOURCE, &of_moment(&made.name.unwrap_or_default(), ""))
 }
 
-/// A filter for the snapshots whose names begin with that of a group or, with its suffix, of one of
-/// its moments. Only their names have two dots.
+/// Returns a filter for the snapshots whose names begin with that of a group or, with its suffix,
+/// of one of its moments. Only their names have two dots.
 fn of_moment(beginning: &str, rest: &str) -> String {
     format!("filter={}", part(&format!("name='{beginning}.{rest}*'")))
 }
@@ -206,7 +206,7 @@ fn show_one(client: &Client, form: Form, name: &str) -> Result<(), Failure> {
     })
 }
 
-/// Whether something is destroyed, and for how long it can be recovered yet.
+/// Returns whether something is destroyed, and for how long it can be recovered yet.
 pub fn doom(left_ms: Option<u64>) -> String {
     let told = |left_ms: u64| match left_ms / 60_000 {
         0 => "yes; eradicated within a minute".to_owned(),

@@ -55,18 +55,18 @@ pub fn reduction(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.1} to 1"))
 }
 
-/// Whether the figures of the pool's objects are known of one that was made at this time.
+/// Returns whether the figures of the pool's objects are known of one that was made at this time.
 pub fn covers(space: &PoolSpace, created_ms: u64) -> bool {
     let is_before = |figures: &SpaceFigures| created_ms <= figures.as_of_ms;
     space.figures.as_ref().is_some_and(|figures| space.current || is_before(figures))
 }
 
-/// What eradicating only this volume would free, if known.
+/// Returns what eradicating only this volume would free, if known.
 pub fn unique(space: Option<&Space>) -> String {
     space.map_or_else(|| "-".into(), |space| human(space.unique_bytes))
 }
 
-/// The lines of a volume or a snapshot that is shown by itself.
+/// Returns the lines of a volume or a snapshot that is shown by itself.
 pub fn lines(space: Option<&Space>) -> [(&'static str, String); 4] {
     let unknown = "not known yet";
     let told = |tell: &dyn Fn(&Space) -> String| space.map_or_else(|| unknown.into(), tell);

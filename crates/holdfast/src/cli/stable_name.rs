@@ -9,13 +9,14 @@ const READABLE: [&str; 6] = ["ata-", "mmc-", "nvme-", "scsi-S", "usb-", "virtio-
 /// But for these, which have a number only.
 const NUMBERS: [&str; 2] = ["nvme-eui.", "nvme-nvme."];
 
-/// What a block device is called: its name in `/dev/disk/by-id`, if it has one; or its path.
+/// Returns what a block device is called: its name in `/dev/disk/by-id`, if it has one; or its
+/// path.
 pub fn of_device(device: &Path) -> PathBuf {
     in_directory(Path::new(BY_ID), device).unwrap_or_else(|| device.to_owned())
 }
 
-/// The link to a device in this directory; of several the one that people can read, then the
-/// shortest, then the first in order.
+/// Returns the link to a device in this directory; of several the one that people can read, then
+/// the shortest, then the first in order.
 fn in_directory(directory: &Path, device: &Path) -> Option<PathBuf> {
     let device = device.canonicalize().ok()?;
     let links = std::fs::read_dir(directory).ok()?.filter_map(Result::ok);

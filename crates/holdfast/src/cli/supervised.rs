@@ -78,7 +78,7 @@ pub fn run(options: &ServeArgs) -> Result<ExitCode, Failure> {
     Ok(if first == ExitCode::SUCCESS { second } else { first })
 }
 
-/// What a shell would make of it; what was asked to end has ended in order.
+/// Returns what a shell would make of it; what was asked to end has ended in order.
 fn code_of(status: ExitStatus) -> ExitCode {
     if was_asked(status) {
         return ExitCode::SUCCESS;
@@ -118,7 +118,7 @@ impl Supervisor {
         Ok(Self { state, socket, controller, program })
     }
 
-    /// What runs, for the log.
+    /// Returns what runs, for the log.
     fn name(&self) -> &'static str {
         self.controller.map_or("the array", Controller::name)
     }
@@ -237,7 +237,7 @@ impl Supervisor {
         Ok(child)
     }
 
-    /// This program with the same words, but not supervised.
+    /// Returns this program with the same words, but not supervised.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command

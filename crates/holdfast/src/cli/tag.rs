@@ -39,7 +39,7 @@ impl From<Item> for Line {
     }
 }
 
-/// The resource of an object's tags: only names of snapshots contain a dot.
+/// Returns the resource of an object's tags: only names of snapshots contain a dot.
 fn resource(name: &str) -> &'static str {
     if name.contains('.') { "volume-snapshots/tags" } else { "volumes/tags" }
 }

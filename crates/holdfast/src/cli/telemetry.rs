@@ -290,7 +290,7 @@ fn copied(CopySnapshot { commands, bytes }: CopySnapshot) -> Copied {
     Copied { commands, bytes }
 }
 
-/// The classes that occurred, with the buckets of latencies that are not empty.
+/// Returns the classes that occurred, with the buckets of latencies that are not empty.
 fn by_class(
     classes: &[ClassSnapshot],
     latencies: impl Fn(Class) -> Option<CommandLatencies>,

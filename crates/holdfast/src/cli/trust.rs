@@ -22,7 +22,7 @@ pub enum Trust {
 }
 
 impl Trust {
-    /// The TLS settings for this; `None` for no TLS.
+    /// Returns the TLS settings for this; `None` for no TLS.
     pub fn client(&self) -> Result<Option<Arc<ClientConfig>>, Failure> {
         let config = match self {
             Self::Plain => return Ok(None),

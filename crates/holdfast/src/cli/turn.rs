@@ -73,8 +73,8 @@ impl Turn {
         Self { own, claim: Some(claim), meeting: Some(meeting), ..Self::alone(kept) }
     }
 
-    /// How the store is opened. With two controllers the pool keeps its version of the format: the
-    /// other one may still be of an earlier version, and is to take the pool over.
+    /// Returns how the store is opened. With two controllers the pool keeps its version of the
+    /// format: the other one may still be of an earlier version, and is to take the pool over.
     pub fn store_options(&self, config: &Config) -> OpenOptions {
         let options = config.store_options();
         let upgrade = options.upgrade && self.meeting.is_none();

@@ -151,7 +151,7 @@ pub fn destroyed(what: &str, verb: &str, name: &str, eradicated: bool) -> String
     format!("{what} {name} is destroyed. To bring it back: holdfast {verb} recover {name}\n")
 }
 
-/// The volume's effective offloads, and its own setting if the array's is stricter.
+/// Returns the volume's effective offloads, and its own setting if the array's is stricter.
 fn offloads_text(volume: &Volume) -> String {
     let (own, in_effect) = (offload::text(&volume.offloads), &volume.offloads_in_effect);
     if volume.offloads == *in_effect {
@@ -160,7 +160,7 @@ fn offloads_text(volume: &Volume) -> String {
     format!("{} (its own setting: {own})", offload::text(in_effect))
 }
 
-/// How data written to the volume is reduced.
+/// Returns how data written to the volume is reduced.
 fn reduction_text(volume: &Volume) -> &'static str {
     match (volume.deduplication, volume.compression) {
         (true, true) => "all on",
@@ -215,7 +215,7 @@ fn list(client: &Client, form: Form, destroyed: bool, listing: &Listing) -> Resu
     })
 }
 
-/// The space of volumes.
+/// Returns the space of volumes.
 fn list_space(
     client: &Client,
     form: Form,
@@ -261,7 +261,7 @@ fn list_space(
     })
 }
 
-/// Whether something is destroyed, and until when it can be recovered.
+/// Returns whether something is destroyed, and until when it can be recovered.
 pub fn doom(eradicate_ms: Option<u64>) -> String {
     eradicate_ms.map_or_else(|| "no".into(), |due| format!("yes; eradicated at {}", time(due)))
 }

@@ -4,14 +4,14 @@ use std::io::Write;
 
 use super::*;
 
-/// What `curl`'s user would put into a file.
+/// Returns what `curl`'s user would put into a file.
 pub fn file(world: &World, name: &str, text: &str) -> String {
     let path = world.directory.path().join(name);
     std::fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
-/// A verb of somebody who has an API token, and knows the array by what `--how` says.
+/// Returns a verb of somebody who has an API token, and knows the array by what `--how` says.
 fn as_user<'a>(words: &[&'a str], api: &'a str, token: &'a str, how: [&'a str; 2]) -> Vec<&'a str> {
     let place = ["--api", api, "--token-file", token];
     words.iter().copied().chain(place).chain(how).collect()

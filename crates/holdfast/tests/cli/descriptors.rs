@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use super::log::{log_in, make_host};
 use super::*;
 
-/// A connection to a portal from one of this machine's addresses.
+/// Returns a connection to a portal from one of this machine's addresses.
 fn connect(from: &str, to: &str) -> Option<TcpStream> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let stream = runtime.block_on(async {

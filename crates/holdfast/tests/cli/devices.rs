@@ -28,7 +28,7 @@ impl World {
         Self::started(command)
     }
 
-    /// The numbers and the states of the devices.
+    /// Returns the numbers and the states of the devices.
     fn states(&self) -> Vec<(u64, String)> {
         let devices = self.json(&["device", "list"]);
         let devices = devices.as_array().unwrap().iter();

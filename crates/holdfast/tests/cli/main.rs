@@ -91,7 +91,7 @@ impl World {
         Self::started(command)
     }
 
-    /// An array that was started with `--json`, once it says that it serves.
+    /// Returns an array that was started with `--json`, once it says that it serves.
     fn started(mut command: Command) -> Array {
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());

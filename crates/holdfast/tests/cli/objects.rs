@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// A running array with two volumes and two hosts.
+/// Returns a running array with two volumes and two hosts.
 fn populated() -> (World, Array) {
     let world = World::new();
     world.make_pool();

@@ -35,7 +35,7 @@ fn open(world: &World) -> (Store, Vec<(VolumeId, String)>) {
     (store, names)
 }
 
-/// The volumes and snapshots, with their names.
+/// Returns the volumes and snapshots, with their names.
 pub(super) fn names_of(store: &Store) -> Vec<(VolumeId, String)> {
     let config = store.config();
     let records = config.iter().map(|(key, value)| (&key[..], &value[..]));
@@ -102,7 +102,7 @@ fn damage(world: &World, at: u64) {
     file.write_all_at(&[byte[0] ^ 1], at).unwrap();
 }
 
-/// Where in the pool blocks begin that `is_it` takes.
+/// Returns where in the pool blocks begin that `is_it` takes.
 fn find(world: &World, is_it: impl Fn(&[u8]) -> bool) -> Vec<(u64, Vec<u8>)> {
     let bytes = fs::read(world.pool().join("pool.data")).unwrap();
     let blocks = (0..).step_by(BLOCK).zip(bytes.chunks_exact(BLOCK));

@@ -17,7 +17,8 @@ const BLOCKS: usize = 1500;
 const BLOCKS_AT_ONCE: usize = 100;
 
 impl World {
-    /// What the pool of an array that was stopped is on, as far as these of its places have it.
+    /// Returns what the pool of an array that was stopped is on, as far as these of its places have
+    /// it.
     fn stopped(&self, names: &[&str]) -> Arc<DeviceSet> {
         let device = |name: &&str| {
             let file = FileDisk::open(self.place(&format!("{name}/pool.data")).as_ref()).unwrap();
@@ -52,7 +53,7 @@ impl World {
 }
 
 impl World {
-    /// A volume, and what was written to it while the array was stopped.
+    /// Returns a volume, and what was written to it while the array was stopped.
     fn fill(&self, names: &[&str]) -> Vec<u8> {
         let array = self.serve_on(names, &[]);
         self.text(&["volume", "create", "v", "--size", "1G"]);

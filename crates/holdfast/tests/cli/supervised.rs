@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use super::*;
 
 impl World {
-    /// The process that serves, by its run file.
+    /// Returns the process that serves, by its run file.
     fn pid(&self) -> Option<u64> {
         let entries = fs::read_dir(self.directory.path().join("holdfast")).ok()?;
         let paths = entries.flatten().map(|entry| entry.path());

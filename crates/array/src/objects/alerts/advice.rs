@@ -16,7 +16,7 @@ macro_rules! esxi_option {
 }
 
 impl AlertCode {
-    /// What to do about what a part of the array does wrong.
+    /// Returns what to do about what a part of the array does wrong.
     fn advice_for_part(self) -> &'static str {
         match self {
             Self::DeviceSlow => {
@@ -56,7 +56,7 @@ impl AlertCode {
         }
     }
 
-    /// What to do where ESXi does not use an offload.
+    /// Returns what to do where ESXi does not use an offload.
     fn advice_for_option(self) -> &'static str {
         match self {
             Self::CopiesByHost => esxi_option!("full copy", "/DataMover/HardwareAcceleratedMove"),
@@ -67,7 +67,7 @@ impl AlertCode {
         }
     }
 
-    /// What to do about it.
+    /// Returns what to do about it.
     pub fn advice(self) -> &'static str {
         match self {
             Self::PoolSpace | Self::PoolFullSoon => {
@@ -139,7 +139,7 @@ impl AlertCode {
         }
     }
 
-    /// What to do about the clock.
+    /// Returns what to do about the clock.
     fn advice_for_clock(self) -> &'static str {
         match self {
             Self::ClockJumped => {

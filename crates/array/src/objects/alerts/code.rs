@@ -79,7 +79,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// Its name in settings and interfaces.
+    /// Returns its name in settings and interfaces.
     pub fn name(self) -> &'static str {
         match self {
             Self::Array => "array",
@@ -125,7 +125,7 @@ impl AlertCode {
         Self::DirectoryUnreachable,
     ];
 
-    /// Its number, for programs.
+    /// Returns its number, for programs.
     pub fn number(self) -> u32 {
         match self {
             Self::PoolSpace => 101,
@@ -162,12 +162,12 @@ impl AlertCode {
         }
     }
 
-    /// The one with this number.
+    /// Returns the one with this number.
     pub fn of_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.number() == number)
     }
 
-    /// Its name, for programs; also where `docs/alerts.md` tells of it.
+    /// Returns its name, for programs; also where `docs/alerts.md` tells of it.
     pub fn name(self) -> &'static str {
         match self {
             Self::PoolSpace => "pool-space",
@@ -204,7 +204,7 @@ impl AlertCode {
         }
     }
 
-    /// What sort of thing it is about.
+    /// Returns what sort of thing it is about.
     pub fn category(self) -> Category {
         match self {
             Self::DeviceErrors
@@ -225,7 +225,7 @@ impl AlertCode {
         }
     }
 
-    /// What its component is.
+    /// Returns what its component is.
     pub fn component_type(self) -> &'static str {
         match self {
             Self::PoolSpace | Self::PoolFull | Self::PoolFullSoon | Self::Damage => "pool",
@@ -251,7 +251,7 @@ impl AlertCode {
         }
     }
 
-    /// What is wrong with a component, on one line.
+    /// Returns what is wrong with a component, on one line.
     pub fn summary(self, component: &str) -> String {
         match self {
             Self::PoolSpace => "The pool fills up.".into(),

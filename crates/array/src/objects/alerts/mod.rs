@@ -30,7 +30,7 @@ impl Severity {
     /// All, in ascending order.
     pub const ALL: [Self; 3] = [Self::Info, Self::Warning, Self::Critical];
 
-    /// Its name in settings and interfaces.
+    /// Returns its name in settings and interfaces.
     pub fn name(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -39,7 +39,7 @@ impl Severity {
         }
     }
 
-    /// The one with this name; `None` if there is none.
+    /// Returns the one with this name; `None` if there is none.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|severity| severity.name() == name)
     }
@@ -57,7 +57,7 @@ pub enum AlertState {
 }
 
 impl AlertState {
-    /// Its name in settings and interfaces.
+    /// Returns its name in settings and interfaces.
     pub fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -66,7 +66,7 @@ impl AlertState {
         }
     }
 
-    /// The one with this name; `None` if there is none.
+    /// Returns the one with this name; `None` if there is none.
     pub fn of_name(name: &str) -> Option<Self> {
         [Self::Open, Self::Closing, Self::Closed].into_iter().find(|state| state.name() == name)
     }
@@ -133,12 +133,12 @@ pub struct Alert {
 }
 
 impl Alert {
-    /// What is wrong, on one line.
+    /// Returns what is wrong, on one line.
     pub fn summary(&self) -> String {
         self.condition.code.summary(&self.condition.component)
     }
 
-    /// What the next notification is to say of it; `None` if there is nothing new.
+    /// Returns what the next notification is to say of it; `None` if there is nothing new.
     pub fn news(&self) -> Option<Told> {
         match (self.state, self.told) {
             (AlertState::Closed, Told::Opened(_)) => Some(Told::Closed),

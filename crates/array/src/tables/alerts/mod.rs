@@ -38,7 +38,7 @@ impl Alerts {
         }
     }
 
-    /// An alert by its number.
+    /// Returns an alert by its number.
     pub(crate) fn find(&self, number: u64) -> Result<&Alert, Error> {
         self.by_number.get(&number).ok_or_else(|| Error::NoSuchAlert(number.to_string()))
     }
@@ -57,7 +57,7 @@ impl Alerts {
         }
     }
 
-    /// What is not stored yet.
+    /// Returns what is not stored yet.
     pub(crate) fn unsaved(&self) -> impl Iterator<Item = &Alert> {
         self.unsaved.iter().filter_map(|number| self.by_number.get(number))
     }
@@ -73,13 +73,13 @@ impl Alerts {
         self.unsaved.remove(&number);
     }
 
-    /// Up to `limit` alerts with numbers greater than `after`, in their order.
+    /// Returns up to `limit` alerts with numbers greater than `after`, in their order.
     pub(crate) fn list(&self, after: u64, limit: usize) -> Vec<Alert> {
         let alerts = self.by_number.range(after.saturating_add(1)..);
         alerts.take(limit).map(|(_, alert)| alert.clone()).collect()
     }
 
-    /// How many are not closed, of each severity, in the order of [`Severity::ALL`].
+    /// Returns how many are not closed, of each severity, in the order of [`Severity::ALL`].
     pub(crate) fn open_counts(&self) -> [usize; Severity::ALL.len()] {
         let mut counts = [0; Severity::ALL.len()];
         let open = self.by_number.values().filter(|alert| alert.state != AlertState::Closed);

@@ -16,7 +16,7 @@ const UPDATE_MS: u64 = 60_000;
 
 type Key = (AlertCode, String);
 
-/// The alerts that change, and the new ones, by what is seen.
+/// Returns the alerts that change, and the new ones, by what is seen.
 pub(super) fn next(
     alerts: &BTreeMap<u64, Alert>,
     last_number: u64,
@@ -104,7 +104,7 @@ fn opened(condition: Condition, number: u64, now_ms: u64) -> Alert {
     }
 }
 
-/// An alert that is not closed, and whose condition holds.
+/// Returns an alert that is not closed, and whose condition holds.
 fn kept_open(alert: &Alert, condition: &Condition, now_ms: u64) -> Option<Alert> {
     let is_same = alert.condition == *condition;
     if alert.state == AlertState::Open && is_same {
@@ -121,7 +121,8 @@ fn kept_open(alert: &Alert, condition: &Condition, now_ms: u64) -> Option<Alert>
     })
 }
 
-/// An alert that was closed by hand, and whose condition holds; and whether it stays closed.
+/// Returns an alert that was closed by hand, and whose condition holds; and whether it stays
+/// closed.
 fn dismissed(alert: &Alert, condition: &Condition) -> (Option<Alert>, bool) {
     if condition.severity <= alert.condition.severity {
         return (None, true);
@@ -129,7 +130,7 @@ fn dismissed(alert: &Alert, condition: &Condition) -> (Option<Alert>, bool) {
     (Some(Alert { dismissed: false, ..alert.clone() }), false)
 }
 
-/// An alert that is not closed, and whose condition does not hold.
+/// Returns an alert that is not closed, and whose condition does not hold.
 fn fading(alert: &Alert, now_ms: u64) -> Option<Alert> {
     match alert.state {
         AlertState::Open => {
@@ -141,7 +142,7 @@ fn fading(alert: &Alert, now_ms: u64) -> Option<Alert> {
     }
 }
 
-/// An alert, closed.
+/// Returns an alert, closed.
 pub(crate) fn closed(alert: &Alert, now_ms: u64, dismissed: bool) -> Alert {
     Alert {
         state: AlertState::Closed,
@@ -152,7 +153,7 @@ pub(crate) fn closed(alert: &Alert, now_ms: u64, dismissed: bool) -> Alert {
     }
 }
 
-/// Whether this time has passed. If the clock was set back, it has.
+/// Returns whether this time has passed. If the clock was set back, it has.
 fn is_past(since_ms: u64, time_ms: u64, now_ms: u64) -> bool {
     now_ms < since_ms || now_ms - since_ms >= time_ms
 }

@@ -15,7 +15,7 @@ fn names(of: &[&str]) -> Vec<String> {
     of.iter().map(ToString::to_string).collect()
 }
 
-/// An array with a pod and a volume group of the same name, and these volumes.
+/// Returns an array with a pod and a volume group of the same name, and these volumes.
 fn with(volumes: &[&str]) -> (Arc<MemoryStore>, Array) {
     let (store, array) = new_array();
     array.create_containers(vec![called(POD, "same")], VolumeLimits::NONE, 1).unwrap();

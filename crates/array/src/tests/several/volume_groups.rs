@@ -15,7 +15,7 @@ fn names(of: &[&str]) -> Vec<String> {
     of.iter().map(ToString::to_string).collect()
 }
 
-/// An array with a volume group and these volumes.
+/// Returns an array with a volume group and these volumes.
 fn with(volumes: &[&str]) -> (Arc<MemoryStore>, Array) {
     let (store, array) = new_array();
     array.create_containers(vec![group("vg")], VolumeLimits::NONE, 1).unwrap();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, de};
 
 use crate::cli::{interval, size};
 
-/// A size: `"256M"`, or a number of bytes.
+/// Returns a size: `"256M"`, or a number of bytes.
 pub(super) fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -22,7 +22,7 @@ pub(super) fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D
     }
 }
 
-/// A path, or a list of paths.
+/// Returns a path, or a list of paths.
 pub(super) fn paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -37,7 +37,7 @@ pub(super) fn paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Pa
     }
 }
 
-/// A length of time: `"7d"`, or `"off"`.
+/// Returns a length of time: `"7d"`, or `"off"`.
 pub(super) fn time<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {

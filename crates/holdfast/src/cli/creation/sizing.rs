@@ -34,7 +34,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// How many of its devices may fail at once.
+    /// Returns how many of its devices may fail at once.
     pub fn may_fail(&self) -> usize {
         let devices = self.each_bytes.len();
         devices.saturating_sub(segments::least_in(devices))
@@ -68,7 +68,7 @@ impl Size {
     }
 }
 
-/// How large a pool becomes on these places.
+/// Returns how large a pool becomes on these places.
 pub(super) fn size_of(
     places: &[Place],
     capacity: Option<u64>,
@@ -105,7 +105,7 @@ pub(super) fn size_of(
     Ok(Size { capacity_bytes, each_bytes, notice, spares })
 }
 
-/// How many devices of each stripe have data, and one where each has the same.
+/// Returns how many devices of each stripe have data, and one where each has the same.
 pub(super) fn columns(devices: usize, spares: usize) -> u64 {
     match devices {
         ..=3 => 1,
@@ -113,7 +113,7 @@ pub(super) fn columns(devices: usize, spares: usize) -> u64 {
     }
 }
 
-/// How much of each place a pool has that would have so much of each column.
+/// Returns how much of each place a pool has that would have so much of each column.
 fn sizes_for(places: &[Place], (column_bytes, spares): (u64, usize)) -> Result<Vec<u64>, Failure> {
     // Of more devices than a stripe has columns each has a share, and room for what is lost.
     let shares = (places.len() - spares) as u64;
@@ -134,8 +134,8 @@ fn sizes_for(places: &[Place], (column_bytes, spares): (u64, usize)) -> Result<V
     places.iter().map(of).collect()
 }
 
-/// How much of each place a pool has that nobody sized, and a remark on it: in stripes what each
-/// can hold, and where each has all, what the smallest can.
+/// Returns how much of each place a pool has that nobody sized, and a remark on it: in stripes what
+/// each can hold, and where each has all, what the smallest can.
 fn default_sizes(places: &[Place]) -> Result<(Vec<u64>, String), Failure> {
     let mut sizes = Vec::new();
     for place in places {
@@ -156,14 +156,14 @@ fn default_sizes(places: &[Place]) -> Result<(Vec<u64>, String), Failure> {
     })
 }
 
-/// Whether two places take of the same filesystem.
+/// Returns whether two places take of the same filesystem.
 fn is_beside(one: &Place, other: &Place) -> bool {
     let filesystem = |place: &Place| fs::metadata(&place.pool).map(|found| found.dev()).ok();
     !one.is_device() && !other.is_device() && filesystem(one) == filesystem(other)
 }
 
-/// The default size of a file, and a remark on it. It is reserved at once, so that others see the
-/// space as taken.
+/// Returns the default size of a file, and a remark on it. It is reserved at once, so that others
+/// see the space as taken.
 fn default_capacity(free_bytes: u64) -> (u64, &'static str) {
     let share = free_bytes / DEFAULT_SHARE;
     if share < CAPACITY_BYTES_DEFAULT_MAX {
@@ -179,7 +179,7 @@ fn free_bytes(directory: &Path) -> Result<u64, Failure> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// How long a block device is.
+/// Returns how long a block device is.
 fn device_bytes(device: &Path) -> Result<u64, Failure> {
     let length = File::open(device).and_then(|mut file| file.seek(SeekFrom::End(0)));
     length.map_err(|error| Failure::of_file("open", device, &error))

@@ -6,7 +6,7 @@ use super::{latency, mean, name_of};
 use crate::cli::output::{Align, table, time};
 use crate::cli::size::human;
 
-/// A table of what each device was asked.
+/// Returns a table of what each device was asked.
 pub(super) fn calls_table(devices: &[Device]) -> String {
     let columns = [
         ("NUMBER", Align::Right),
@@ -50,7 +50,7 @@ pub(super) fn calls_table(devices: &[Device]) -> String {
     table(&columns, &devices.iter().flat_map(kinds).collect::<Vec<_>>(), "No devices.")
 }
 
-/// A table of what devices say of their own health, and why some don't.
+/// Returns a table of what devices say of their own health, and why some don't.
 pub(super) fn health_table(devices: &[Device]) -> String {
     let columns = [
         ("NUMBER", Align::Right),

@@ -115,7 +115,7 @@ impl fmt::Display for Devices {
 }
 
 impl Devices {
-    /// Which devices would be enough, and what can be read with those that are there.
+    /// Returns which devices would be enough, and what can be read with those that are there.
     fn enough(&self) -> String {
         let (Some(needed), Some(of), Some(lacking)) = (self.needed, self.of, self.lacking) else {
             return format!("how many it takes is not known; {} that count are there", self.there);

@@ -47,7 +47,8 @@ impl Pace {
         }
     }
 
-    /// How many seconds it takes yet; `None` if it stands still, or is not known for long enough.
+    /// Returns how many seconds it takes yet; `None` if it stands still, or is not known for long
+    /// enough.
     fn left_s(&self, now: Instant, done: u64) -> Option<u64> {
         let first = self.looks.front()?;
         let elapsed = now.duration_since(first.at);
@@ -91,7 +92,7 @@ pub(super) struct Paces {
 }
 
 impl Paces {
-    /// How far those are that catch up, by their numbers.
+    /// Returns how far those are that catch up, by their numbers.
     pub(super) fn look(&self, store: &Store) -> BTreeMap<u16, CatchingUp> {
         self.note(Instant::now(), &store.catching_up())
     }
@@ -106,8 +107,8 @@ impl Paces {
         all.iter().map(progress).collect()
     }
 
-    /// How many seconds each device that leaves still takes until others have what it has, by
-    /// their numbers.
+    /// Returns how many seconds each device that leaves still takes until others have what it has,
+    /// by their numbers.
     pub(super) fn look_at_leaving(&self, all: &[DeviceStatus]) -> BTreeMap<u16, u64> {
         let leaving = all.iter().filter_map(|device| {
             let parts = device.parts.filter(|parts| is_leaving(device.state, *parts))?;
@@ -125,7 +126,7 @@ impl Paces {
     }
 }
 
-/// Whether others get what a device has of these parts.
+/// Returns whether others get what a device has of these parts.
 fn is_leaving(state: DeviceState, parts: PartsUse) -> bool {
     let is_gone = matches!(state, DeviceState::Out | DeviceState::Missing);
     parts.used > 0 && (parts.is_emptied || is_gone)
@@ -137,7 +138,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// What is told of device 3, so many seconds after the start.
+    /// Returns what is told of device 3, so many seconds after the start.
     fn left_s(paces: &Paces, start: Instant, at_s: u64, done: u64, all: u64) -> Option<u64> {
         let (done_bytes, all_bytes) = (done * MIB, all * MIB);
         let progress = store::CatchingUp { device: 3, done_bytes, all_bytes };

@@ -12,7 +12,7 @@ use crate::cli::failure::Failure;
 use crate::cli::medium::report_retries;
 use crate::cli::place::{DEVICES_MAX, Place, open_disk};
 
-/// A path of a request, without links.
+/// Returns a path of a request, without links.
 pub(super) fn resolved(path: &Path) -> Result<PathBuf, DeviceRefusal> {
     if !path.is_absolute() {
         let text = format!("{} is not an absolute path", path.display());
@@ -26,7 +26,8 @@ pub(super) fn resolved(path: &Path) -> Result<PathBuf, DeviceRefusal> {
     path.canonicalize().map_err(|error| of_place(Failure::of_file("use", path, &error)))
 }
 
-/// A device of this pool that was missing, or was one of its, and is back: its name and its file.
+/// Returns a device of this pool that was missing, or was one of its, and is back: its name and its
+/// file.
 pub(super) fn returning(
     path: &Path,
     pool_id: [u8; 16],
@@ -50,8 +51,8 @@ pub(super) fn returning(
     Ok(None)
 }
 
-/// Where a new device of the pool goes: a block device, or a file in a directory that has none; or
-/// that has several of this pool, to try that out, and room for one more.
+/// Returns where a new device of the pool goes: a block device, or a file in a directory that has
+/// none; or that has several of this pool, to try that out, and room for one more.
 pub(super) fn free_place(found: &Path, files: &Files) -> Result<Place, DeviceRefusal> {
     let place = Place::of(found).map_err(of_place)?;
     let is_of_pool = |name: &String| Path::new(name).parent() == Some(found);

@@ -7,7 +7,7 @@ use segments::DeviceError;
 use super::state_of;
 use crate::cli::failure::Failure;
 
-/// A place that can't be a device of the pool.
+/// Returns a place that can't be a device of the pool.
 pub(super) fn of_place(failure: Failure) -> DeviceRefusal {
     let (kind, code) = match &failure {
         Failure::Refused(_) => (Kind::Conflict, "place_in_use"),
@@ -52,7 +52,7 @@ pub(super) fn refusal(error: DeviceError) -> DeviceRefusal {
     DeviceRefusal { kind, code, message: sentence(&text) }
 }
 
-/// A message of the interface: from a capital letter to a full stop.
+/// Returns a message of the interface: from a capital letter to a full stop.
 pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());

@@ -79,7 +79,7 @@ pub fn write(
     Ok(Written { file, is_short, lost_file, written_bytes, lost_bytes, lost })
 }
 
-/// Whether a file is too long for the filesystem: ext4 ends at 16 TiB.
+/// Returns whether a file is too long for the filesystem: ext4 ends at 16 TiB.
 fn is_too_long(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::FileTooLarge)
 }
@@ -113,7 +113,7 @@ impl Image<'_> {
         }
     }
 
-    /// How many of some bytes are before the volume's end, which may be within a block.
+    /// Returns how many of some bytes are before the volume's end, which may be within a block.
     fn within(&self, offset_bytes: u64, bytes: u64) -> u64 {
         self.size_bytes.map_or(bytes, |size| size.saturating_sub(offset_bytes).min(bytes))
     }

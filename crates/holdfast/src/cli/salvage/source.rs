@@ -65,8 +65,8 @@ fn best(places: Places) -> Option<Place> {
     places.all.into_iter().max_by_key(rate)
 }
 
-/// How much a device is worth: the newest change of devices that it knows of, and whether it was in
-/// then.
+/// Returns how much a device is worth: the newest change of devices that it knows of, and whether
+/// it was in then.
 fn rate(place: &Place) -> (u64, bool) {
     let Ok(disk) = open_disk_to_read(place) else { return (0, false) };
     let labels = Local::over(Arc::new(disk)).labels();

@@ -12,12 +12,12 @@ use crate::serve::controllers::Controller;
 pub(super) struct Holds(Arc<Mutex<Option<Controller>>>);
 
 impl Holds {
-    /// The one that is kept down.
+    /// Returns the one that is kept down.
     pub(super) fn held(&self) -> Option<Controller> {
         *self.0.lock()
     }
 
-    /// Whether this one is.
+    /// Returns whether this one is.
     pub(super) fn is_held(&self, own: Option<Controller>) -> bool {
         own.is_some() && self.held() == own
     }

@@ -41,8 +41,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Whether the array is not started again after it has ended like this. One that was never
-    /// ready has said why, and would again.
+    /// Returns whether the array is not started again after it has ended like this. One that was
+    /// never ready has said why, and would again.
     pub(super) fn is_over(&self, status: ExitStatus) -> bool {
         status.success() || was_asked(status) || self.is_stopping || !self.was_ready
     }
@@ -119,8 +119,8 @@ impl State {
     }
 }
 
-/// Whether a process was asked to end before it could hear of it, in the first moments of its life:
-/// the signal has ended it then.
+/// Returns whether a process was asked to end before it could hear of it, in the first moments of
+/// its life: the signal has ended it then.
 pub(super) fn was_asked(status: ExitStatus) -> bool {
     matches!(status.signal(), Some(SIGTERM | SIGINT))
 }

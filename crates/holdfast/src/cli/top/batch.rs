@@ -118,7 +118,7 @@ fn each(before: &Sample, after: &Sample) -> Vec<Vec<String>> {
     std::iter::once(record("Array", &array)).chain(things).collect()
 }
 
-/// The values of all columns; empty if the object does not have one.
+/// Returns the values of all columns; empty if the object does not have one.
 fn values(line: &Line) -> Vec<String> {
     let has = columns::of_kind(line.kind);
     let text = |column: &columns::Column| match has.iter().any(|own| own.name == column.name) {
@@ -140,7 +140,7 @@ fn pool(sample: &Sample) -> [String; POOL.len()] {
     ]
 }
 
-/// A time in the form of performance logs: `11/21/2026 22:05:09`.
+/// Returns a time in the form of performance logs: `11/21/2026 22:05:09`.
 fn log_time(ms: u64) -> String {
     let text = time(ms);
     let mut parts = text.split(' ');
@@ -151,7 +151,7 @@ fn log_time(ms: u64) -> String {
     format!("{month}/{day}/{year} {clock}")
 }
 
-/// Whether the reader has closed the pipe, as with `| head`: not a failure.
+/// Returns whether the reader has closed the pipe, as with `| head`: not a failure.
 fn is_closed(result: csv::Result<()>) -> Result<bool, Failure> {
     let Err(error) = result else { return Ok(false) };
     match error.kind() {

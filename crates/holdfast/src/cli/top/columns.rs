@@ -37,7 +37,7 @@ enum Value {
 }
 
 impl Column {
-    /// The value, to be compared.
+    /// Returns the value, to be compared.
     pub fn value(&self, line: &Line) -> f64 {
         let mean = |sum_us: u64, count: u64| match count {
             0 => 0.0,
@@ -61,7 +61,8 @@ impl Column {
         }
     }
 
-    /// The value as it is shown: counts as integers, others with two decimals, as in esxtop.
+    /// Returns the value as it is shown: counts as integers, others with two decimals, as in
+    /// esxtop.
     pub fn text(&self, line: &Line) -> String {
         match self.value {
             Count(of) => of(line).to_string(),
@@ -80,7 +81,7 @@ const fn copied(name: &'static str, what: &'static str, value: Value) -> Column 
     Column { of_ports: false, ..column(name, what, value) }
 }
 
-/// The columns of a kind.
+/// Returns the columns of a kind.
 pub fn of_kind(kind: Kind) -> Vec<&'static Column> {
     COLUMNS.iter().filter(|column| column.of_ports || kind != Kind::Port).collect()
 }

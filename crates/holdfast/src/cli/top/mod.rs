@@ -55,7 +55,7 @@ trait Look {
     /// Takes a sample.
     fn look(&mut self) -> Result<Sample, Failure>;
 
-    /// Whether to stop: a signal arrived.
+    /// Returns whether to stop: a signal arrived.
     fn is_over(&self) -> bool;
 
     /// Waits until a moment; false if it was stopped before.
@@ -86,7 +86,7 @@ impl Look for Looker {
     }
 }
 
-/// A flag that the usual signals set, so that the terminal is restored.
+/// Returns a flag that the usual signals set, so that the terminal is restored.
 fn stopped_by_signals() -> Result<Arc<AtomicBool>, Failure> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));

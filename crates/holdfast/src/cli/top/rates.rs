@@ -25,7 +25,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// A count of the interval as a rate per second.
+    /// Returns a count of the interval as a rate per second.
     pub fn per_second(&self, count: u64) -> f64 {
         if self.seconds > 0.0 { count as f64 / self.seconds } else { 0.0 }
     }
@@ -36,7 +36,7 @@ impl Line {
     }
 }
 
-/// The activity between two samples, a line for each object of the later one.
+/// Returns the activity between two samples, a line for each object of the later one.
 pub fn rates(before: &Sample, after: &Sample) -> Vec<Line> {
     let each = after.totals.iter().map(|((kind, name), totals)| {
         let known = before.totals.get(&(*kind, name.clone()));
@@ -45,12 +45,12 @@ pub fn rates(before: &Sample, after: &Sample) -> Vec<Line> {
     each.collect()
 }
 
-/// The same for the whole array.
+/// Returns the same for the whole array.
 pub fn array_rates(before: &Sample, after: &Sample) -> Line {
     line(before, after, (Kind::Volume, &after.array), Some(&before.all), &after.all)
 }
 
-/// A line of an object that is gone: no activity, and no counts.
+/// Returns a line of an object that is gone: no activity, and no counts.
 pub fn gone(kind: Kind, name: &str) -> Line {
     let nothing = Totals::default();
     Line { kind, name: name.to_owned(), seconds: 0.0, all: nothing.clone(), recent: nothing }
@@ -70,7 +70,8 @@ fn line(
     Line { kind, name: name.to_owned(), seconds, all: totals.clone(), recent }
 }
 
-/// The increase; `None` if something has decreased, as when a name was given to another object.
+/// Returns the increase; `None` if something has decreased, as when a name was given to another
+/// object.
 fn added(before: &Totals, after: &Totals) -> Option<Totals> {
     if before.commands.keys().any(|class| !after.commands.contains_key(class)) {
         return None;

@@ -30,7 +30,7 @@ impl Kind {
     /// All, in the order in which they are shown.
     pub const ALL: [Kind; 3] = [Kind::Volume, Kind::Host, Kind::Port];
 
-    /// What it is called.
+    /// Returns what it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::Volume => "Volume",
@@ -52,7 +52,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// The counters of a class.
+    /// Returns the counters of a class.
     pub fn of(&self, class: &str) -> CommandCounters {
         self.commands.get(class).cloned().unwrap_or_default()
     }
@@ -136,7 +136,7 @@ impl Sample {
     }
 }
 
-/// The name shown for a volume; `None` if a command went to a LUN without one.
+/// Returns the name shown for a volume; `None` if a command went to a LUN without one.
 fn volume_name(path: &PathCounters) -> Option<String> {
     let id = path.volume_id?;
     Some(path.volume.clone().unwrap_or_else(|| format!("(id {id})")))
@@ -150,7 +150,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// The moment from which tests count.
+    /// Returns the moment from which tests count.
     fn epoch() -> Instant {
         static EPOCH: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
         *EPOCH.get_or_init(Instant::now)

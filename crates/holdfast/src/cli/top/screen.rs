@@ -158,7 +158,7 @@ impl Screen {
     }
 }
 
-/// The meaning of a key; `None` if the event is not a key.
+/// Returns the meaning of a key; `None` if the event is not a key.
 fn press_of(event: &Event) -> Option<Press> {
     let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) = event else {
         return None;
@@ -192,7 +192,7 @@ fn table(view: &View, lines: &[Line], columns: &[&'static Column]) -> Table<'sta
         .header(header.style(Style::new().add_modifier(Modifier::BOLD)))
 }
 
-/// The keys and the columns.
+/// Returns the keys and the columns.
 fn help(kind: Kind) -> Text<'static> {
     let keys = [
         "v h p, Tab     volumes, hosts, ports",

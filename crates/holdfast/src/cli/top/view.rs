@@ -120,17 +120,17 @@ impl View {
         Kind::ALL[(at + 1) % Kind::ALL.len()]
     }
 
-    /// The columns that fit.
+    /// Returns the columns that fit.
     pub fn columns(&self, room: usize) -> Vec<&'static Column> {
         columns::of_kind(self.kind).into_iter().skip(self.first_column).take(room).collect()
     }
 
-    /// The column that decides the order.
+    /// Returns the column that decides the order.
     pub fn sorted_by(&self) -> Option<&'static Column> {
         columns::of_kind(self.kind).get(self.sort?).copied()
     }
 
-    /// The lines to show, in their order.
+    /// Returns the lines to show, in their order.
     pub fn lines<'a>(&self, all: &'a [Line]) -> Vec<&'a Line> {
         let wanted = self.filter.to_lowercase();
         let is_wanted =
@@ -148,7 +148,7 @@ impl View {
     }
 }
 
-/// The next column; after the last one, none.
+/// Returns the next column; after the last one, none.
 fn next(sort: Option<usize>, last: usize) -> Option<usize> {
     match sort {
         None => Some(0),
