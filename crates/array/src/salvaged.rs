@@ -32,7 +32,7 @@ pub struct SalvagedObjects {
     pub token_volume: Option<VolumeId>,
     /// The latest time in any record, in milliseconds since 1970.
     pub newest_ms: Option<u64>,
-    /// How many records could not be read.
+    /// The number of unreadable records.
     pub unread: u64,
 }
 

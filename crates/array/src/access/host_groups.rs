@@ -28,11 +28,11 @@ use crate::values::name::HostGroupName;
 /// A host group, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostGroupInfo {
-    /// What it is called at the moment.
+    /// Its current name.
     pub name: String,
     /// The names of its hosts, in the order in which they were made.
     pub hosts: Vec<String>,
-    /// How many volumes are connected to it.
+    /// The number of volumes connected to it.
     pub connection_count: usize,
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,

@@ -18,7 +18,7 @@ use crate::values::personality::Personality;
 /// A host to make.
 #[derive(Clone, Debug)]
 pub struct NewHost {
-    /// What it is to be called; no other host has this name.
+    /// Its name, which no other host has.
     pub name: HostName,
     /// Its iSCSI names, at most 64.
     pub initiators: Vec<InitiatorName>,
@@ -53,7 +53,7 @@ pub struct HostInfo {
     /// Its id while it exists; after it is deleted and the array restarted, another host may get
     /// the same.
     pub id: u64,
-    /// What it is called at the moment.
+    /// Its current name.
     pub name: String,
     /// Its iSCSI names, in the order they were given.
     pub initiators: Vec<String>,
@@ -67,7 +67,7 @@ pub struct HostInfo {
     pub created_ms: u64,
     /// The host group that it is in.
     pub host_group: Option<String>,
-    /// How many volumes are connected to it or to its group.
+    /// The number of volumes connected to it or to its group.
     pub connection_count: usize,
 }
 

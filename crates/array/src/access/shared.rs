@@ -39,7 +39,7 @@ pub(crate) struct SharedLuns {
     /// Those that connections planned before will have.
     taken: BTreeSet<(HostGroupId, u16)>,
     free: BTreeMap<HostGroupId, FreeLuns>,
-    /// How many hosts and LUNs were looked at.
+    /// The number of hosts and LUNs examined.
     pub(crate) steps: usize,
 }
 

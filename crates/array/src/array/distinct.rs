@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use crate::error::Error;
 use crate::values::text::shown;
 
-/// The most objects that are changed at once: their records must fit one commit of the store.
+/// The maximum number of objects that are changed at once: their records must fit one commit of the
+/// store.
 pub const CHANGES_MAX: usize = 500;
 
 /// Refuses duplicate names, and more than one commit takes.

@@ -18,7 +18,7 @@ use crate::objects::alerts::{Alert, AlertState, Seen, Severity, Told};
 use crate::record::{self, Row};
 use crate::tables::alerts::closed;
 
-/// The most alerts that one commit stores.
+/// The maximum number of alerts that one commit stores.
 const STORED_MAX: usize = 200;
 
 impl Array {

@@ -13,7 +13,7 @@ use crate::record::{self, Row};
 use crate::state::State;
 use crate::values::text::shown;
 
-/// The most bytes of records in one change: they must fit a commit.
+/// The maximum number of bytes of records in one change: they must fit a commit.
 const CHANGE_BYTES_MAX: usize = 200 << 10;
 
 impl Array {

@@ -5,8 +5,9 @@ use crate::values::text::one_line;
 
 /// How many entries are kept; a new one replaces the oldest.
 pub const AUDIT_ENTRIES_MAX: usize = 4_096;
-/// The longest text of an entry, in bytes; also the limit for all names together. Users, methods
-/// and addresses are short, so an entry takes less than 1 KiB, and the log less than 4 MiB.
+/// The maximum length of a text of an entry, in bytes; also the limit for all names together.
+/// Users, methods and addresses are short, so an entry takes less than 1 KiB, and the log less than
+/// 4 MiB.
 pub const AUDIT_TEXT_BYTES_MAX: usize = 256;
 /// The outcome of a successful request.
 pub const DONE: &str = "done";

@@ -7,7 +7,7 @@ pub const LUN_MIN: u16 = 1;
 /// The highest LUN: the last of the flat space addressing method (SAM-5 4.7.7.4).
 pub const LUN_MAX: u16 = 16_383;
 
-/// The most connections in one list.
+/// The maximum number of connections in one list.
 pub const CONNECTIONS_SHOWN_MAX: usize = 50_000;
 
 /// Refuses LUNs outside the range for volumes.

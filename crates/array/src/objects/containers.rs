@@ -6,10 +6,10 @@ use block::VolumeLimits;
 use crate::container_kind::ContainerKind;
 use crate::values::container::ContainerName;
 
-/// The most volume groups, and the most pods, destroyed ones included.
+/// The maximum number of volume groups, and of pods, destroyed ones included.
 pub const CONTAINERS_MAX: usize = 1_000;
-/// The most volumes of a volume group or a pod, destroyed ones included: one commit renames or
-/// destroys all of them.
+/// The maximum number of volumes of a volume group or a pod, destroyed ones included: one commit
+/// renames or destroys all of them.
 pub const CONTAINER_VOLUMES_MAX: usize = 500;
 
 /// The id of a volume group or a pod, which is never used again.

@@ -10,11 +10,11 @@ use crate::values::password::KeptPassword;
 use crate::values::receivers::HostPlace;
 use crate::values::text::{check_text, shown};
 
-/// The most servers: they are asked one after the other, and a login must end in time.
+/// The maximum number of servers: they are asked one after the other, and a login must end in time.
 pub const DIRECTORY_URIS_MAX: usize = 3;
-/// The longest text of a setting, in characters.
+/// The maximum length of a text of a setting, in characters.
 const TEXT_CHARS_MAX: usize = 255;
-/// The longest certificates, in bytes: a chain of several.
+/// The maximum length of the certificates, in bytes: a chain of several.
 const CERTIFICATE_BYTES_MAX: usize = 16 << 10;
 /// The ports of servers without one (RFC 4516, 2; and what is usual for TLS).
 const PORT: u16 = 389;

@@ -8,9 +8,10 @@ use crate::values::name::GroupName;
 use crate::values::retention::Retention;
 use crate::values::schedule::SnapshotSchedule;
 
-/// The most groups of an array.
+/// The maximum number of groups of an array.
 pub const GROUPS_MAX: usize = 1_000;
-/// The most volumes that are snapshotted together: their records must fit one commit of the store.
+/// The maximum number of volumes that are snapshotted together: their records must fit one commit
+/// of the store.
 pub const GROUP_MEMBERS_MAX: usize = 512;
 
 /// The id of a group. It is stored, so that a renamed group keeps its snapshots.

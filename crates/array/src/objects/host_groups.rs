@@ -2,7 +2,7 @@
 
 use crate::values::name::HostGroupName;
 
-/// The most host groups of an array.
+/// The maximum number of host groups of an array.
 pub const HOST_GROUPS_MAX: usize = 1_000;
 
 /// The id of a host group. It is stored, so that a renamed group keeps its hosts and connections.

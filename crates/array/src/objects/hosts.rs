@@ -5,9 +5,9 @@ use crate::values::chap::Chap;
 use crate::values::name::{HostName, InitiatorName};
 use crate::values::personality::Personality;
 
-/// The most hosts of an array; each costs about 4 KiB of memory.
+/// The maximum number of hosts of an array; each costs about 4 KiB of memory.
 pub const HOSTS_MAX: usize = 10_000;
-/// The most initiator names of a host: their record must fit one value of the store.
+/// The maximum number of initiator names of a host: their record must fit one value of the store.
 pub const INITIATORS_PER_HOST_MAX: usize = 64;
 
 /// The id of a host. It is stored, so that a renamed host keeps its connections.

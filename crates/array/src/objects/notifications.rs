@@ -12,15 +12,15 @@ use crate::values::receivers::{
 };
 use crate::values::text::check_text;
 
-/// The most alert watchers: each has a thread that sends.
+/// The maximum number of alert watchers: each has a thread that sends.
 pub const WATCHERS_MAX: usize = 20;
-/// The most syslog servers: each has a thread that sends.
+/// The maximum number of syslog servers: each has a thread that sends.
 pub const SYSLOG_SERVERS_MAX: usize = 8;
-/// The longest user at a relay, and the longest password, in characters.
+/// The maximum length of the user at a relay, and of the password, in characters.
 const CREDENTIAL_CHARS_MAX: usize = 255;
-/// The longest text before each subject, in characters.
+/// The maximum length of a text before each subject, in characters.
 const SUBJECT_PREFIX_CHARS_MAX: usize = 64;
-/// The longest text before each body, in characters.
+/// The maximum length of a text before each body, in characters.
 const BODY_PREFIX_CHARS_MAX: usize = 256;
 /// The port of a relay without one (RFC 5321, 2.3.5).
 const RELAY_PORT: u16 = 25;
@@ -206,7 +206,7 @@ pub struct Watcher {
 /// A syslog server, which is told of alerts and of changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyslogServer {
-    /// What it is called.
+    /// Its name.
     pub name: SyslogServerName,
     /// Where it is.
     pub uri: SyslogUri,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// The most addresses that are served or remembered.
+/// The maximum number of addresses that are served or remembered.
 pub const PORTS_MAX: usize = 256;
 
 /// Where a target port listens, as the administrator gave it.

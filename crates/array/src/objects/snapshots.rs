@@ -8,8 +8,8 @@ use block::{SectorCount, VolumeId};
 use super::groups::GroupId;
 use crate::values::name::{GroupName, Suffix, VolumeName};
 
-/// The most snapshots of an array, including destroyed ones; all may belong to one volume. Each
-/// costs about half a KiB of memory.
+/// The maximum number of snapshots of an array, including destroyed ones; all may belong to one
+/// volume. Each costs about half a KiB of memory.
 pub const SNAPSHOTS_MAX: usize = 100_000;
 
 /// A snapshot as it is stored.

@@ -6,11 +6,11 @@ use crate::values::password::KeptPassword;
 use crate::values::receivers::HostPlace;
 use crate::values::text::check_text;
 
-/// The most SNMP managers: each has a thread that sends.
+/// The maximum number of SNMP managers: each has a thread that sends.
 pub const SNMP_MANAGERS_MAX: usize = 8;
 /// The port of a manager without one (RFC 3417, 3.1).
 const PORT: u16 = 162;
-/// The longest community and user, in characters (RFC 3411 has the latter).
+/// The maximum length of a community and user, in characters (RFC 3411 has the latter).
 const NAME_CHARS_MAX: usize = 32;
 /// How many characters a passphrase has (RFC 3414, 11.2, has the least).
 const PASSPHRASE_CHARS: (usize, usize) = (8, 63);
@@ -75,7 +75,7 @@ impl SnmpSecurity {
 /// An SNMP manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnmpManager {
-    /// What it is called.
+    /// Its name.
     pub name: SnmpManagerName,
     /// `HOST`, or `HOST:PORT`.
     pub host: String,

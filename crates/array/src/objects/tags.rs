@@ -8,15 +8,16 @@ use block::VolumeId;
 use crate::error::Error;
 use crate::values::text::check_text;
 
-/// The most tags of all volumes and snapshots; each costs up to 2 KiB of memory.
+/// The maximum number of tags of all volumes and snapshots; each costs up to 2 KiB of memory.
 pub const TAGS_MAX: usize = 100_000;
 /// The namespace of tags without one.
 pub const NAMESPACE_DEFAULT: &str = "default";
-/// The most tags of a volume or a snapshot: a record of them must fit one value of the store.
+/// The maximum number of tags of a volume or a snapshot: a record of them must fit one value of the
+/// store.
 pub const TAGS_PER_OBJECT_MAX: usize = 32;
-/// The longest namespace or key, in characters.
+/// The maximum length of a namespace or key, in characters.
 pub const TAG_KEY_CHARS_MAX: usize = 64;
-/// The longest value, in characters.
+/// The maximum length of a value, in characters.
 pub const TAG_VALUE_CHARS_MAX: usize = 256;
 
 /// A tag.
@@ -52,7 +53,7 @@ impl Tag {
 pub struct Tagged {
     /// The volume or snapshot.
     pub id: VolumeId,
-    /// What that is called at the moment.
+    /// Its current name.
     pub name: String,
     /// Whether it is destroyed.
     pub is_destroyed: bool,

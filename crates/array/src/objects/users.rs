@@ -9,9 +9,9 @@ use crate::error::Error;
 use crate::values::name::{TokenName, UserName};
 use crate::values::text::shown;
 
-/// The most users of an array.
+/// The maximum number of users of an array.
 pub const USERS_MAX: usize = 1_000;
-/// The most API tokens of a user: a record of them must fit one value of the store.
+/// The maximum number of API tokens of a user: a record of them must fit one value of the store.
 pub const TOKENS_PER_USER_MAX: usize = 32;
 /// The user that always exists, and is always an array admin. The owner of the process acts as it,
 /// so administrators can't be locked out of an array on their own machine.
@@ -78,7 +78,7 @@ impl fmt::Debug for TokenHash {
     }
 }
 
-/// The longest hash of a password, in bytes.
+/// The maximum length of a hash of a password, in bytes.
 const PASSWORD_HASH_BYTES_MAX: usize = 256;
 
 /// What is kept of a password: a hash that is slow to compute, with its salt and parameters, as a

@@ -11,7 +11,8 @@ use block::{
 use crate::values::identity::{CompanyId, Serial};
 use crate::values::name::VolumeName;
 
-/// The most volumes of an array, destroyed ones included; each costs about 1 KiB of memory.
+/// The maximum number of volumes of an array, destroyed ones included; each costs about 1 KiB of
+/// memory.
 pub const VOLUMES_MAX: usize = 50_000;
 
 /// The size of the array's own volume: the largest of a volume. It takes space only for the data of

@@ -15,7 +15,7 @@ use crate::state::State;
 use crate::tables::moments::Moment;
 use crate::volumes::check_recoverable;
 
-/// The most snapshots that one commit destroys; those of one moment always fit.
+/// The maximum number of snapshots that one commit destroys; those of one moment always fit.
 const DESTROYED_MAX: usize = 1_000;
 
 impl Array {

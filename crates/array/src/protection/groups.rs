@@ -52,7 +52,7 @@ pub struct GroupChange {
 pub struct GroupInfo {
     /// Its id, which never changes.
     pub id: u64,
-    /// What it is called at the moment.
+    /// Its current name.
     pub name: String,
     /// The names of its volumes. Destroyed ones are left out until they are recovered.
     pub volumes: Vec<String>,

@@ -16,7 +16,7 @@ use crate::tables::moments::Moment;
 use crate::values::retention::LetGo;
 use crate::volumes::{NewSnapshots, SnapshotSource};
 
-/// The most groups handled in one turn.
+/// The maximum number of groups handled in one turn.
 const GROUPS_A_TURN: usize = 16;
 
 /// How long to wait after the store has refused something.

@@ -20,7 +20,7 @@ use store::Incarnation;
 use crate::error::Error;
 use crate::record::{self, ReservationPart, Row};
 
-/// The most registrations kept for a volume: they must fit one change of the store.
+/// The maximum number of registrations kept for a volume: they must fit one change of the store.
 pub const REGISTRATIONS_MAX: usize = format::target_state::REGISTRATIONS_MAX;
 
 /// The stored states of existing volumes.

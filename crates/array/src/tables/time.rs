@@ -13,7 +13,7 @@ use crate::objects::time::TimeRecord;
 /// How far the wall clock may drift from the monotonic clock.
 const DRIFT_MAX_MS: i64 = 60_000;
 
-/// The most time between the last record and a start that counts.
+/// The maximum time between the last record and a start that counts.
 const OFF_MAX_MS: u64 = 600_000;
 
 /// How old the record may become while something is destroyed; less than [`OFF_MAX_MS`].

@@ -7,7 +7,7 @@ use format::target_state::tokens::{StoredToken, StoredTokenMaker};
 
 use crate::error::Error;
 
-/// The most rows of earlier incarnations that one change removes.
+/// The maximum number of rows of earlier incarnations that one change removes.
 const STALE_ROWS_MAX: usize = 256;
 
 /// The stored tokens.

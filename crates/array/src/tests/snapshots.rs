@@ -282,7 +282,7 @@ fn eradication_goes_on_where_it_was() {
     assert_eq!(store.kept.lock().1.len(), 1);
 }
 
-/// The most snapshots there can be: what they cost in memory, records and time.
+/// The maximum number of snapshots: their cost in memory, records and time.
 #[test]
 fn a_hundred_thousand_snapshots_take_a_moment() {
     let (store, array) = with_volumes(&["a", "b"]);

@@ -5,11 +5,11 @@ use std::fmt;
 
 use crate::error::Error;
 
-/// The shortest secret: 96 bits (RFC 7143 section 9.2.1).
+/// The minimum length of a secret: 96 bits (RFC 7143 section 9.2.1).
 pub const SECRET_BYTES_MIN: usize = 12;
-/// The longest secret.
+/// The maximum length of a secret.
 pub const SECRET_BYTES_MAX: usize = 255;
-/// The longest user name.
+/// The maximum length of a user name.
 pub const USER_BYTES_MAX: usize = 255;
 
 /// A secret, which `Debug` does not show.

@@ -28,12 +28,12 @@ impl ContainerName {
         self.kind
     }
 
-    /// As it was given.
+    /// Returns it as it was given.
     pub fn as_str(&self) -> &str {
         &self.name
     }
 
-    /// In lower case, for comparison.
+    /// Returns it in lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.name.to_ascii_lowercase()
     }

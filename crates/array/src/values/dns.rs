@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::values::receivers::{HostPlace, is_domain};
 use crate::values::text::shown;
 
-/// The most name servers: a look-up asks one after the other, and must end in time.
+/// The maximum number of name servers: a look-up asks one after the other, and must end in time.
 pub const NAME_SERVERS_MAX: usize = 3;
 /// The port of a name server without one (RFC 1035, 4.2).
 const PORT: u16 = 53;

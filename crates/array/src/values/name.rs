@@ -10,7 +10,7 @@ use crate::error::Error;
 
 pub use super::naming::NAME_CHARS_MAX;
 
-/// The longest iSCSI name, in bytes (RFC 7143 section 4.2.7.1).
+/// The maximum length of an iSCSI name, in bytes (RFC 7143 section 4.2.7.1).
 pub const ISCSI_NAME_BYTES_MAX: usize = 223;
 
 macro_rules! name_type {
@@ -20,7 +20,7 @@ macro_rules! name_type {
         pub struct $name(String);
 
         impl $name {
-            /// As it was given.
+            /// Returns it as it was given.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -79,7 +79,7 @@ name_type!(
 );
 
 impl VolumeName {
-    /// In lower case, for comparison.
+    /// Returns it in lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -138,7 +138,7 @@ fn twice(text: &str, kind: ContainerKind, other: ContainerKind) -> Error {
 }
 
 impl HostName {
-    /// In lower case, for comparison.
+    /// Returns it in lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -163,7 +163,7 @@ impl HostName {
 }
 
 impl HostGroupName {
-    /// In lower case, for comparison.
+    /// Returns it in lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -179,7 +179,7 @@ impl HostGroupName {
 }
 
 impl GroupName {
-    /// In lower case, for comparison.
+    /// Returns it in lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -195,7 +195,7 @@ impl GroupName {
 }
 
 impl UserName {
-    /// In lower case, for comparison.
+    /// Returns it in lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -211,7 +211,7 @@ impl UserName {
 }
 
 impl TokenName {
-    /// In lower case, for comparison.
+    /// Returns it in lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -227,7 +227,7 @@ impl TokenName {
 }
 
 impl SyslogServerName {
-    /// In lower case, for comparison.
+    /// Returns it in lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -243,7 +243,7 @@ impl SyslogServerName {
 }
 
 impl SnmpManagerName {
-    /// In lower case, for comparison.
+    /// Returns it in lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -259,7 +259,7 @@ impl SnmpManagerName {
 }
 
 impl Suffix {
-    /// In lower case, for comparison.
+    /// Returns it in lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 
-/// The longest name of a volume, a host or an array, in characters.
+/// The maximum length of a name of a volume, a host or an array, in characters.
 pub const NAME_CHARS_MAX: usize = 63;
 
 /// Refuses what is no name: `what` it is of, and which characters it may have.

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::values::receivers::HostPlace;
 use crate::values::text::shown;
 
-/// The most time servers.
+/// The maximum time servers.
 pub const TIME_SERVERS_MAX: usize = 4;
 /// The port of a time server without one (RFC 5905, 7.2).
 const PORT: u16 = 123;
@@ -37,7 +37,7 @@ impl TimeServers {
         Ok(Self(servers))
     }
 
-    /// As they were given.
+    /// Returns them as they were given.
     pub fn names(&self) -> &[String] {
         &self.0
     }

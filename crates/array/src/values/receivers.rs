@@ -6,13 +6,13 @@ use std::net::Ipv6Addr;
 use crate::error::Error;
 use crate::values::text::shown;
 
-/// The longest name of a domain (RFC 1035, 2.3.4).
+/// The maximum length of a name of a domain (RFC 1035, 2.3.4).
 const DOMAIN_CHARS_MAX: usize = 253;
-/// The longest label of a domain.
+/// The maximum length of a label of a domain.
 const LABEL_CHARS_MAX: usize = 63;
-/// The longest part of an address before the `@` (RFC 5321, 4.5.3.1.1).
+/// The maximum length of a part of an address before the `@` (RFC 5321, 4.5.3.1.1).
 const LOCAL_CHARS_MAX: usize = 64;
-/// The longest address (RFC 5321, 4.5.3.1.3).
+/// The maximum length of an address (RFC 5321, 4.5.3.1.3).
 const ADDRESS_CHARS_MAX: usize = 254;
 /// The marks that the part before the `@` may have beside letters and digits, without quotes
 /// (RFC 5322, 3.2.3).
@@ -81,12 +81,12 @@ impl MailAddress {
         }
     }
 
-    /// In lower case, for comparison.
+    /// Returns it in lower case, for comparison.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
 
-    /// As it was given.
+    /// Returns it as it was given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -187,7 +187,7 @@ impl SyslogUri {
         })
     }
 
-    /// As it was given.
+    /// Returns it as it was given.
     pub fn as_str(&self) -> &str {
         &self.text
     }

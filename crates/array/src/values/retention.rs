@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use super::schedule::DAY_MS;
 use crate::error::Error;
 
-/// The longest time for which all snapshots are kept, in seconds: 400 days.
+/// The maximum time for which all snapshots are kept, in seconds: 400 days.
 pub const ALL_FOR_S_MAX: u64 = 400 * 86_400;
-/// The most snapshots kept for each day.
+/// The maximum number of snapshots kept for each day.
 pub const PER_DAY_MAX: u32 = 1_440;
-/// The most days for which these are kept.
+/// The maximum number of days for which these are kept.
 pub const DAYS_MAX: u32 = 4_000;
 
 /// For how long the snapshots of a group's schedule are kept.

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 
-/// The most thresholds.
+/// The maximum number of thresholds.
 pub const THRESHOLDS_MAX: usize = 4;
 
 /// The percentages of pool use at which hosts get a unit attention: in ascending order, each from 1
@@ -32,7 +32,7 @@ impl SpaceThresholds {
         Ok(Self(percents))
     }
 
-    /// In ascending order.
+    /// Returns them in ascending order.
     pub fn percents(&self) -> &[u8] {
         &self.0
     }

@@ -25,7 +25,7 @@ use crate::values::limits::{self, LimitsChange};
 pub struct ContainerInfo {
     /// Its id, which never changes.
     pub id: u64,
-    /// What it is called at the moment.
+    /// Its current name.
     pub name: String,
     /// The names of its volumes that are not destroyed.
     pub volumes: Vec<String>,

@@ -15,8 +15,8 @@ use crate::objects::volumes::VolumeRecord;
 use crate::state::State;
 use crate::values::name::VolumeName;
 
-/// The most volumes that are truncated at once: each costs what is at its new end, up to some 60 us
-/// within one commit, during which no other is written.
+/// The maximum number of volumes that are truncated at once: each costs what is at its new end, up
+/// to some 60 us within one commit, during which no other is written.
 pub(crate) const TRUNCATED_MAX: usize = 100;
 
 impl Array {

@@ -12,7 +12,7 @@ use crate::values::reduction::{Reduction, ReductionChange};
 /// A volume to make.
 #[derive(Clone, Debug)]
 pub struct NewVolume {
-    /// What it is to be called; no other volume has this name.
+    /// Its name, which no other volume has.
     pub name: VolumeName,
     /// Its size: a multiple of 4096, from 4096 to 64 TiB.
     pub size_bytes: u64,
@@ -96,7 +96,7 @@ pub struct SourceInfo {
 pub struct VolumeInfo {
     /// Its id, which never changes.
     pub id: VolumeId,
-    /// What it is called at the moment.
+    /// Its current name.
     pub name: String,
     /// Its size.
     pub size_bytes: u64,

@@ -23,7 +23,7 @@ const CHECKPOINT_LOG_BYTES_MIN: u64 = 16 << 20;
 const SCRUB_RATE_MIN: u64 = 1 << 20;
 /// Where services keep persistent state (FHS 3.0, 5.8).
 const STATE_DIRECTORY_DEFAULT: &str = "/var/lib/holdfast";
-/// The most front-end threads.
+/// The maximum number of front-end threads.
 const THREADS_MAX: usize = 256;
 
 /// The whole file. Unknown fields are refused, so that a misspelt one is noticed.

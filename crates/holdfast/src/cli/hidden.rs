@@ -9,7 +9,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 
 use super::failure::Failure;
 
-/// The most bytes of a line: more than any password has.
+/// The maximum number of bytes of a line: more than any password has.
 const LINE_BYTES_MAX: usize = 1024;
 
 /// A terminal that shows nothing of what is typed, until this is dropped.

@@ -11,7 +11,7 @@ use sys::FileDisk;
 use super::failure::Failure;
 use super::stable_name;
 
-/// The most devices of a pool.
+/// The maximum number of devices of a pool.
 pub use segments::DEVICES_MAX;
 
 /// Returns the files that hold a pool, in the pool's directory, from 0 on; those behind the first

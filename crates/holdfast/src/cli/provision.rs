@@ -20,7 +20,7 @@ use super::size::human;
 
 /// Where open-iscsi keeps the name of this machine.
 const INITIATOR_FILE: &str = "/etc/iscsi/initiatorname.iscsi";
-/// The most letters of the name of a host.
+/// The maximum number of letters of the name of a host.
 const HOST_NAME_MAX: usize = 63;
 
 /// What was made, and what is left to do.

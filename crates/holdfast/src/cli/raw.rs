@@ -10,7 +10,7 @@ use super::client::Client;
 use super::failure::Failure;
 use super::output::{Form, print, show};
 
-/// The most bytes that are read of a body; the array accepts no more.
+/// The maximum number of bytes that are read of a body; the array accepts no more.
 const BODY_BYTES_MAX: u64 = api::BODY_BYTES_MAX as u64;
 
 /// Sends the request, and prints the response as JSON, or as CSV.

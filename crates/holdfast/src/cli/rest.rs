@@ -11,7 +11,7 @@ use super::failure::Failure;
 
 /// The version that is used.
 const ROOT: &str = "/api/2.26";
-/// The most names in a request.
+/// The maximum number of names in a request.
 pub const NAMES_MAX: usize = 500;
 
 /// A response, or a page of one.

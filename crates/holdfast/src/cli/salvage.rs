@@ -25,7 +25,7 @@ use source::Source;
 
 /// The report's file.
 const REPORT: &str = "salvage.json";
-/// The most unnamed maps that are written.
+/// The maximum number of unnamed maps that are written.
 const ORPHANS_MAX: usize = 1_000;
 
 /// A volume, a snapshot, or a map whose volume is unknown.

@@ -7,12 +7,12 @@ pub use code::{AlertCode, Category};
 
 /// For how long a condition must be over before its alert is closed.
 pub const CLOSING_MS: u64 = 300_000;
-/// The most alerts that are not closed. Beyond that, the least serious conditions get an alert
-/// later.
+/// The maximum number of alerts that are not closed. Beyond that, the least serious conditions get
+/// an alert later.
 pub const ALERTS_OPEN_MAX: usize = 500;
-/// The most closed alerts that are kept; the oldest are dropped first.
+/// The maximum number of closed alerts that are kept; the oldest are dropped first.
 pub const ALERTS_CLOSED_MAX: usize = 1_000;
-/// The longest text of a condition, in bytes: a record stays below 1 KiB.
+/// The maximum length of a text of a condition, in bytes: a record stays below 1 KiB.
 pub const ALERT_TEXT_BYTES_MAX: usize = 200;
 
 /// How serious an alert is.

@@ -9,7 +9,7 @@ use crate::objects::alerts::{
 };
 use crate::values::text::one_line;
 
-/// The most alerts that one call changes or one commit drops; the others follow later.
+/// The maximum number of alerts that one call changes or one commit drops; the others follow later.
 const CHANGED_MAX: usize = 200;
 /// The shortest time between two updates of the text of an alert.
 const UPDATE_MS: u64 = 60_000;

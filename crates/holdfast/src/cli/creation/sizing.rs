@@ -17,7 +17,7 @@ use super::super::size::human;
 const CAPACITY_BYTES_MIN: u64 = 1 << 30;
 /// The default size of a pool is the free space divided by this: others need room beside it too.
 const DEFAULT_SHARE: u64 = 4;
-/// The most bytes of a pool by default.
+/// The maximum number of bytes of a pool by default.
 const CAPACITY_BYTES_DEFAULT_MAX: u64 = 64 << 30;
 
 /// How large a pool was made.

@@ -11,11 +11,11 @@ use store::{SalvageSink, Salvaged};
 
 use crate::cli::failure::Failure;
 
-/// The most lost ranges of an object in the report; its list has all of them.
+/// The maximum number of lost ranges of an object in the report; its list has all of them.
 const LOST_RANGES_MAX: usize = 1_000;
 /// Why data is lost although it could be read.
 const TOO_LONG: &str = "file-too-long";
-/// The most bytes of one write.
+/// The maximum number of bytes of one write.
 const WRITE_BYTES: usize = 1 << 20;
 
 /// A range that is lost.

@@ -27,7 +27,7 @@ use super::failure::Failure;
 
 use sample::Sample;
 
-/// The longest time without a check whether to stop.
+/// The maximum time without a check whether to stop.
 const NAP: Duration = Duration::from_millis(50);
 
 /// Shows the activity until it is stopped.
