@@ -1,4 +1,5 @@
-//! What the array needs of the store. The traits allow tests of the array without a store.
+//! The interface of the store that the array uses. The traits allow tests of the array without a
+//! store.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use store::{
     SpaceStatus, Store, StoreError, VolumeStatus,
 };
 
-/// A store, as the array uses it.
+/// The store that the array uses.
 pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
     /// Makes a change, wholly or not at all; durable when it returns. Blocks.
     fn change(&self, change: Change) -> Result<(), StoreError>;
@@ -41,13 +42,13 @@ pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
         Incarnation { number: 1, is_stored: true }
     }
 
-    /// Returns whether this is a takeover from another controller, and no power on.
+    /// Returns whether this is a takeover from another controller, and not a power on.
     fn has_taken_over(&self) -> bool {
         false
     }
 
-    /// Raises the incarnation to at least this number; durable when it returns, if the pool stores
-    /// it. Blocks.
+    /// Raises the incarnation to at least `_least`; durable when it returns, if the pool stores it.
+    /// Blocks.
     fn raise_incarnation(&self, _least: u64) -> Result<(), StoreError> {
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! What holds volumes by their names: a volume group (`GROUP/VOLUME`) or a pod (`POD::VOLUME`).
+//! The kinds of containers of volumes: a volume group (`GROUP/VOLUME`) or a pod (`POD::VOLUME`).
 
 use std::fmt;
 
-/// What holds volumes by their names.
+/// The kind of a container of volumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ContainerKind {
     /// A volume group: volumes of one purpose.
@@ -12,10 +12,10 @@ pub enum ContainerKind {
 }
 
 impl ContainerKind {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [Self; 2] = [Self::VolumeGroup, Self::Pod];
 
-    /// Returns what stands between its name and that of a volume.
+    /// Returns the separator between the name of the container and that of a volume.
     pub fn separator(self) -> &'static str {
         match self {
             Self::VolumeGroup => "/",
@@ -23,7 +23,7 @@ impl ContainerKind {
         }
     }
 
-    /// Returns several of them, within a sentence.
+    /// Returns the plural of the kind, for the middle of a sentence.
     pub fn plural(self) -> &'static str {
         match self {
             Self::VolumeGroup => "volume groups",
@@ -31,7 +31,7 @@ impl ContainerKind {
         }
     }
 
-    /// Returns one of them, within a sentence.
+    /// Returns the singular of the kind, for the middle of a sentence.
     pub fn one(self) -> &'static str {
         match self {
             Self::VolumeGroup => "volume group",
@@ -39,8 +39,8 @@ impl ContainerKind {
         }
     }
 
-    /// Returns the container and the volume's own name in a name of a volume; whichever separator
-    /// is first counts.
+    /// Splits the name of a volume into kind and name of its container, and the volume's own name,
+    /// at the first separator.
     pub fn split(name: &str) -> Option<(Self, &str, &str)> {
         let parts = Self::ALL.into_iter().filter_map(|kind| {
             let (container, own) = name.split_once(kind.separator())?;

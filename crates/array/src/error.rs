@@ -1,4 +1,4 @@
-//! Why a change is refused. Every message is one line, and says what to do.
+//! The reasons why a change is refused. Every message is one line, and says what to do.
 //!
 //! Clients match on words of these messages ("already exists", "does not exist", "existing
 //! connections", "already in use", "limit reached"): they are part of the interface and do not
@@ -14,13 +14,13 @@ use crate::container_kind::ContainerKind;
 /// The kind of a refusal, from which a management protocol derives its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The request does not make sense, whatever the state of the array.
+    /// The request is invalid regardless of the state of the array.
     Invalid,
-    /// It names something that does not exist.
+    /// The request names something that does not exist.
     NotFound,
-    /// It conflicts with the current state.
+    /// The request conflicts with the current state.
     Conflict,
-    /// There is no room.
+    /// There is not enough space.
     Full,
     /// Try again later: the device refuses writes for a while.
     Unavailable,
@@ -28,10 +28,10 @@ pub enum Kind {
     Fault,
 }
 
-/// Why a change is refused. If it is, nothing has changed.
+/// The reason why a change is refused. A refused change has no effect.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A name, size, initiator or user that is not allowed; the text says what is.
+    /// A name, size, initiator or user that is not allowed; the text says what is allowed.
     #[error("{text}")]
     Invalid {
         /// The code, for programs: `invalid_name`, `invalid_size`, …
@@ -62,7 +62,7 @@ pub enum Error {
          its volumes."
     )]
     ContainerDestroyed(ContainerKind, String),
-    /// The volume group or the pod has volumes, and they were not asked to end with it.
+    /// The volume group or the pod has volumes, and the request does not include them.
     #[error("{0} {1} has volumes. Destroy or move them first, or have them end with it.")]
     ContainerNotEmpty(ContainerKind, String),
     /// A snapshot of the volume has this name.
@@ -95,10 +95,10 @@ pub enum Error {
          of its snapshots."
     )]
     GroupDestroyed(String),
-    /// It is a member of a group.
+    /// The object is a member of a group.
     #[error("{object} is in group {group}. Remove it there first.")]
     InGroup {
-        /// What: `Host x` or `Host group y`.
+        /// The object: `Host x` or `Host group y`.
         object: String,
         /// The group.
         group: String,
@@ -176,7 +176,7 @@ pub enum Error {
     /// An alert watcher or a syslog server has this name.
     #[error("{what} already exists: {name}.")]
     ReceiverExists {
-        /// What it is.
+        /// The kind of receiver.
         what: &'static str,
         /// Its name.
         name: String,
@@ -184,7 +184,7 @@ pub enum Error {
     /// No alert watcher or syslog server has this name.
     #[error("{what} does not exist: {name}.")]
     NoSuchReceiver {
-        /// What it is.
+        /// The kind of receiver.
         what: &'static str,
         /// Its name.
         name: String,
@@ -202,7 +202,7 @@ pub enum Error {
     ConnectionExists {
         /// The volume.
         volume: String,
-        /// To what: `host x` or `host group y`.
+        /// The host or group: `host x` or `host group y`.
         to: String,
         /// The LUN.
         lun: u16,
@@ -212,7 +212,7 @@ pub enum Error {
     NoSuchConnection {
         /// The volume.
         volume: String,
-        /// To what it is not connected: `host x` or `host group y`.
+        /// The host or group: `host x` or `host group y`.
         to: String,
     },
     /// The volume is connected to the group of the host, not to the host.
@@ -238,9 +238,9 @@ pub enum Error {
     /// An object to be destroyed or deleted is connected.
     #[error("{object} cannot be deleted due to existing connections ({count}). Disconnect it.")]
     ExistingConnections {
-        /// What: `Volume x` or `Host y`.
+        /// The object: `Volume x` or `Host y`.
         object: String,
-        /// How many.
+        /// The number of connections.
         count: usize,
     },
     /// The new size is smaller, and truncation was not requested.
@@ -265,15 +265,15 @@ pub enum Error {
     Limit {
         /// The objects whose limit is reached.
         what: &'static str,
-        /// How many there can be.
+        /// The maximum number.
         limit: usize,
     },
     /// A request concerns more objects than one commit of the store takes.
     #[error("Array limit reached: at most {limit} {what} at once. Send several requests.")]
     TooManyAtOnce {
-        /// What they are, and what is done to them.
+        /// The objects, and what is done to them.
         what: &'static str,
-        /// How many one request may be about.
+        /// The maximum number in one request.
         limit: usize,
     },
     /// The stored configuration is inconsistent, or newer than this program.

@@ -10,20 +10,19 @@
 //!
 //! * `protection`: groups of volumes, their snapshots, schedules and retention, and eradication
 //!   when it is due,
-//! * `volumes`: volumes, volume groups, pods, clones and snapshots, from being made to their end,
-//! * `access`: hosts, host groups and connections; `management`: users, alerts and who is told of
-//!   them, settings, tags, reports of the lab; `kept`: what is stored for the target; `pool`:
-//!   space, integrity and reduction,
-//! * `array`: [`Array`], the one way of changing anything, the audit log, and the time,
+//! * `volumes`: volumes, volume groups, pods, clones and snapshots, from creation to eradication,
+//! * `access`: hosts, host groups and connections; `management`: users, alerts and their receivers,
+//!   settings, tags; `kept`: what is stored for the target; `pool`: space, integrity and reduction,
+//! * `array`: [`Array`], the only way to change anything, the audit log, and the time,
 //! * `state`: all objects in memory, consistent with each other, with their indexes,
 //! * `tables`: the objects of one kind in memory,
-//! * `salvaged`: what the records of a damaged pool still say of volumes and snapshots,
-//! * `record`: how the objects are stored,
+//! * `salvaged`: volumes and snapshots in the readable records of a damaged pool,
+//! * `record`: the encoding of the objects,
 //! * `objects`: the objects as they are stored,
-//! * `values`: what they are made of: names, identifiers, credentials, limits, schedules,
-//! * [`backing`]: what is needed of the store,
-//! * [`error`]: why a change is refused,
-//! * `container_kind`: what holds volumes by their names.
+//! * `values`: their fields: names, identifiers, credentials, limits, schedules,
+//! * [`backing`]: the interface of the store,
+//! * [`error`]: the reasons why a change is refused,
+//! * `container_kind`: the kinds of containers of volumes.
 
 mod access;
 mod array;

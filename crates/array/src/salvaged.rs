@@ -10,7 +10,7 @@ use crate::objects::snapshots::SnapshotRecord;
 use crate::objects::volumes::VolumeRecord;
 use crate::record::{self, Stored};
 
-/// What is known about a volume or a snapshot.
+/// The known attributes of a volume or a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SalvagedObject {
     /// Its name, which can be used as a file name.
@@ -23,10 +23,10 @@ pub struct SalvagedObject {
     pub destroyed: bool,
 }
 
-/// What is known about all of them.
+/// Everything that is known about volumes and snapshots.
 #[derive(Clone, Debug, Default)]
 pub struct SalvagedObjects {
-    /// By id.
+    /// The volumes and snapshots, by id.
     pub objects: BTreeMap<VolumeId, SalvagedObject>,
     /// The array's own volume, which holds no user data.
     pub token_volume: Option<VolumeId>,

@@ -147,7 +147,7 @@ impl Array {
 /// LUNs of hosts that are assigned to volumes in the same commit.
 pub(crate) type Taken = BTreeSet<(HostId, u16)>;
 
-/// A connection to show.
+/// A connection to add to the state.
 pub(crate) type Planned = (HostId, VolumeId, ConnectionInfo);
 
 pub(crate) fn plan_connection(
@@ -169,7 +169,7 @@ pub(crate) fn plan_connection(
         let ConnectionInfo { volume, host, lun, .. } = info(lun);
         return Err(Error::ConnectionExists { volume, to: format!("host {host}"), lun });
     }
-    // One change gives a host its LUNs in order: the search goes on after the last of them.
+    // One change gives a host its LUNs in order: the search continues after the last of them.
     let last = taken.range((host_id, 0)..=(host_id, LUN_MAX)).next_back().map(|(_, lun)| *lun);
     let lun = match lun {
         None => free_lun(state, entry, last.unwrap_or(0))?,

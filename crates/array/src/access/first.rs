@@ -12,12 +12,12 @@ use crate::objects::hosts::HostId;
 use crate::record;
 use crate::state::State;
 
-/// What a new volume is connected to, each under the lowest free LUN.
+/// The hosts and host groups to which a new volume is connected, each under the lowest free LUN.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectTo {
     /// Hosts, by their names.
     pub hosts: Vec<String>,
-    /// Host groups, by their names; no host of them may be named besides.
+    /// Host groups, by their names; none of their hosts may be in `hosts`.
     pub host_groups: Vec<String>,
 }
 

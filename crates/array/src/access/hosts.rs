@@ -22,7 +22,7 @@ pub struct NewHost {
     pub name: HostName,
     /// Its iSCSI names, at most 64.
     pub initiators: Vec<InitiatorName>,
-    /// The credentials it must log in with; `None` if its iSCSI name is enough.
+    /// The credentials with which it must log in; `None` if its iSCSI name suffices.
     pub chap: Option<Chap>,
     /// Its operating system.
     pub personality: Option<Personality>,
@@ -30,7 +30,7 @@ pub struct NewHost {
     pub created_ms: u64,
 }
 
-/// What to change of a host; `None` leaves it as it is.
+/// A change to a host; `None` leaves it as it is.
 #[derive(Clone, Debug, Default)]
 pub struct HostChange {
     /// A new name.
@@ -57,9 +57,9 @@ pub struct HostInfo {
     pub name: String,
     /// Its iSCSI names, in the order they were given.
     pub initiators: Vec<String>,
-    /// The user it logs in with, if it must.
+    /// The user with which it logs in, if it must authenticate.
     pub chap_user: Option<String>,
-    /// The user that the target answers with, in mutual CHAP.
+    /// The user with which the target responds, in mutual CHAP.
     pub chap_target_user: Option<String>,
     /// Its operating system, if it was set.
     pub personality: Option<Personality>,
@@ -146,7 +146,7 @@ fn check_initiators(
     Ok(())
 }
 
-/// `before`: how many hosts the same commit makes before this one.
+/// Plans a host. `before`: the number of hosts that the same commit makes before this one.
 pub(crate) fn plan_host(
     state: &State,
     before: usize,

@@ -1,4 +1,4 @@
-//! What protocols ask: which host an initiator belongs to, and which volumes it sees.
+//! Queries of protocols: the host of an initiator, and the volumes that it sees.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::values::name::InitiatorName;
 pub struct Initiator {
     /// The name of its host.
     pub host: String,
-    /// The credentials it must log in with; `None` if its iSCSI name is enough.
+    /// The credentials with which it must log in; `None` if its iSCSI name suffices.
     pub chap: Option<Chap>,
 }
 
@@ -35,8 +35,8 @@ impl Array {
         self.read().initiators().get(&name).map(|id| id.0)
     }
 
-    /// Returns the volumes that an initiator may reach: none if it is unknown. The generation goes
-    /// up with each change while the array runs, and starts again with the array.
+    /// Returns the volumes that an initiator may reach: none if it is unknown. The generation
+    /// increases with each change while the array runs, and restarts with the array.
     pub fn lun_map(&self, iscsi_name: &str) -> Arc<LunMap> {
         let state = self.read();
         let name = InitiatorName::new(iscsi_name).ok();

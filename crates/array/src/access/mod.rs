@@ -1,8 +1,8 @@
 //! Which hosts may log in, and which volumes they see: hosts, host groups, connections.
 //!
-//! An initiator belongs to one host, and a host to one host group at most. A host sees a volume
-//! once, and one volume under a LUN, whether by a connection of its own or by one of its group. A
-//! host or a group with connections can't be deleted.
+//! An initiator belongs to one host, and a host to one host group at most. A host sees each volume
+//! once, and one volume under each LUN, whether by a connection of its own or by one of its group.
+//! A host or a group with connections can't be deleted.
 
 mod connections;
 mod first;

@@ -15,8 +15,8 @@ use crate::tables::host_groups::HostGroupEntry;
 use crate::tables::hosts::HostEntry;
 use crate::tables::volumes::VolumeEntry;
 
-/// The first LUN for a shared volume. Further ones go down from it, to stay clear of private ones,
-/// which go up from 1. After 1 come those above this one.
+/// The first LUN for a shared volume. Further LUNs descend from it, to avoid those of private
+/// connections, which ascend from 1. After 1 follow those above this one.
 const SHARED_LUN_FIRST: u16 = 254;
 
 /// A volume that the hosts of a group may reach.
@@ -30,25 +30,25 @@ pub struct SharedConnectionInfo {
     pub lun: u16,
 }
 
-/// A connection to show.
+/// A connection to add to the state.
 pub(crate) type PlannedShared = (HostGroupId, VolumeId, SharedConnectionInfo);
 
 /// The LUNs of groups, while connections with them are planned.
 #[derive(Default)]
 pub(crate) struct SharedLuns {
-    /// Those that connections planned before will have.
+    /// The LUNs of connections that were already planned.
     taken: BTreeSet<(HostGroupId, u16)>,
     free: BTreeMap<HostGroupId, FreeLuns>,
     /// The number of hosts and LUNs examined.
     pub(crate) steps: usize,
 }
 
-/// The free LUNs of a group, in the order in which they are given. They are found once for all
-/// connections of one change: the hosts of a large group can have millions of connections.
+/// The free LUNs of a group, in the order of assignment. They are computed once for all connections
+/// of one change: the hosts of a large group can have millions of connections.
 struct FreeLuns {
-    /// Those that it or one of its hosts uses.
+    /// The LUNs that the group or one of its hosts uses.
     used: Vec<bool>,
-    /// How many of the order were looked at.
+    /// The number of examined LUNs in the order.
     at: u16,
 }
 
@@ -71,7 +71,7 @@ impl Iterator for FreeLuns {
 }
 
 impl SharedLuns {
-    /// Returns the next LUN for a group which neither it nor any of its hosts uses.
+    /// Returns the next LUN that neither a group nor any of its hosts uses.
     pub(super) fn free(
         &mut self,
         state: &State,
@@ -149,7 +149,7 @@ fn plan_shared(
     if let Some(lun) = volume.host_groups.get(&id) {
         return exists(object(group), *lun);
     }
-    // The first host that is in both; whichever has fewer of them is walked.
+    // The first host that is in both; the shorter list is scanned.
     luns.steps += group.hosts.len().min(volume.hosts.len());
     let private = match volume.hosts.len() < group.hosts.len() {
         true => volume.hosts.keys().find(|host| group.hosts.contains(host)),

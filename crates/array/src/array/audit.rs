@@ -1,9 +1,9 @@
 //! The audit log: who asked for which change, and the outcome. A ring in the pool.
 //!
-//! Code that acts for a user says so with [`Array::attributed`]. The first change that it commits
-//! carries the entry in the same commit, so there is no change without its entry, whatever crashes.
-//! If nothing is committed (a refusal, the start of a pass), the entry follows immediately in a
-//! commit of its own.
+//! Code that acts for a user calls [`Array::attributed`]. The first change that it commits contains
+//! the entry in the same commit, so there is no change without its entry, even after a crash. If
+//! nothing is committed (a refusal, the start of a pass), the entry follows immediately in a commit
+//! of its own.
 
 use store::Change;
 
@@ -13,12 +13,12 @@ use crate::error::Error;
 use crate::objects::audit::{AuditEntry, DONE, Deed};
 
 impl Array {
-    /// Does some work for a user, on this thread, and enters it into the audit log. `code` gives
+    /// Does some work for a user, on this thread, and enters it into the audit log. `code` returns
     /// the outcome to log for a refusal.
     ///
     /// # Errors
-    /// [`Error::DeviceRefuses`] while the device refuses writes: then the work does not begin.
-    /// Those of the work. If the work committed nothing, those of the store when the entry is
+    /// [`Error::DeviceRefuses`] while the device refuses writes: then the work does not begin. The
+    /// errors of the work. If the work committed nothing, those of the store when the entry is
     /// written.
     pub fn attributed<T, E: From<Error>>(
         &self,
@@ -42,7 +42,7 @@ impl Array {
         result
     }
 
-    /// Does some work. Its first commit carries the entry for `deed`, if there is one.
+    /// Does some work. Its first commit contains the entry for `deed`, if there is one.
     pub(crate) fn on_behalf<T>(&self, deed: Option<Deed>, work: impl FnOnce() -> T) -> T {
         let _attribution = Attribution::new(deed);
         work()

@@ -13,8 +13,8 @@ impl Array {
     /// start, all but 10 minutes of the time for which the array was off count as a jump.
     ///
     /// # Errors
-    /// Those of the store, which keeps the time every few minutes while something is destroyed. The
-    /// time counts nevertheless.
+    /// Those of the store, which stores the time every few minutes while something is destroyed.
+    /// The reported time is in effect nevertheless.
     pub fn pass_time(&self, wall_ms: u64, uptime_ms: u64) -> (i64, Result<(), Error>) {
         let (jump_ms, is_wanted) = {
             let state = &mut *self.write();

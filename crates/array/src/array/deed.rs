@@ -1,4 +1,4 @@
-//! The request for which this thread works. Its first commit carries the entry of the audit log.
+//! The request for which this thread works. Its first commit contains the entry of the audit log.
 
 use std::cell::RefCell;
 
@@ -10,7 +10,7 @@ use crate::record::{self, Row};
 use crate::tables::audit::AuditLog;
 
 thread_local! {
-    /// The request, until a commit has carried its entry.
+    /// The request, until a commit contains its entry.
     static DEED: RefCell<Option<Deed>> = const { RefCell::new(None) };
 }
 
@@ -24,7 +24,7 @@ impl Attribution {
         Self
     }
 
-    /// Ends the work. Returns whether a commit has carried the entry.
+    /// Ends the work. Returns whether a commit contained the entry.
     pub(super) fn end(self) -> bool {
         DEED.take().is_none()
     }
@@ -44,13 +44,13 @@ pub(super) fn account(log: &AuditLog, change: &mut Change) -> Result<Option<Audi
     Ok(Some(entry))
 }
 
-/// The entry that [`account`] added is durable.
+/// Adds to the log in memory the entry that [`account`] added to a commit, once it is durable.
 pub(super) fn entered(log: &mut AuditLog, entry: AuditEntry) {
     DEED.take();
     log.add(entry);
 }
 
-/// Returns the row of an entry.
+/// Returns the record of an entry.
 pub(super) fn audit_row(entry: &AuditEntry) -> Result<Row, Error> {
     Ok((record::audit_key(entry.number), Some(record::audit(entry)?)))
 }

@@ -1,8 +1,8 @@
 //! Changes of several objects at once: all of them in one commit, or none.
 //!
-//! Each works as the change of a single object, planned on the state before the commit. So no
-//! object may be named twice, and values that only one object can have (a name, an initiator, a
-//! LUN) are refused for several.
+//! Each is planned like the change of a single object, on the state before the commit. So no object
+//! may be named twice, and values that only one object can have (a name, an initiator, a LUN) are
+//! refused for several.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::values::text::shown;
 /// store.
 pub const CHANGES_MAX: usize = 500;
 
-/// Refuses duplicate names, and more than one commit takes.
+/// Refuses duplicate names, and more names than fit one commit.
 pub(crate) fn check<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Result<(), Error> {
     if names.len() > CHANGES_MAX {
         return Err(Error::TooManyAtOnce { what: "objects are changed", limit: CHANGES_MAX });

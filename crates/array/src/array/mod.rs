@@ -1,8 +1,8 @@
-//! The array, and the one way in which its objects change.
+//! The array, and the only way to change its objects.
 //!
-//! A change is planned on the state, committed, and only then shown: see [`Array::change`]. Changes
-//! wait for each other; nothing that only reads waits for a commit. The first commit of a user's
-//! request carries its entry of the audit log.
+//! A change is planned on the state, committed, and only then applied in memory: see
+//! [`Array::change`]. Changes wait for each other; reads never wait for a commit. The first commit
+//! of a user's request contains its entry of the audit log.
 //!
 //! Only two things are changed before they are durable: alerts, which must not wait for the store,
 //! and the time.
@@ -27,7 +27,7 @@ use crate::record;
 use crate::state::State;
 use crate::tables::agenda::Turns;
 
-/// How many objects of a list are read while a lock is held.
+/// The number of objects of a list that are read while a lock is held.
 pub(crate) const LOOKED_AT_ONCE: usize = 250;
 
 /// The objects of an array. Shared by all threads; changes wait for each other, but readers never
@@ -35,7 +35,7 @@ pub(crate) const LOOKED_AT_ONCE: usize = 250;
 pub struct Array {
     backing: Arc<dyn Backing>,
     state: RwLock<State>,
-    /// Held from checking a change until it is shown, so that changes are serialised.
+    /// Held from checking a change until it is applied in memory, so that changes are serialised.
     turn: Mutex<()>,
     /// See [`Array::token_volume`].
     token_volume: VolumeId,
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Array {
     }
 }
 
-/// The number of objects.
+/// The numbers of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Volumes that are not destroyed.
@@ -69,8 +69,8 @@ pub struct Counts {
 }
 
 impl Array {
-    /// Loads the array from its store. `write_cache` is what protocols report for every volume
-    /// (WCE): whether the store acknowledges writes before they are durable.
+    /// Loads the array from its store. `write_cache` (reported as WCE for every volume): whether
+    /// the store acknowledges writes before they are durable.
     ///
     /// # Errors
     /// [`Error::Damaged`] if the stored objects contradict each other, or were written by a newer
@@ -100,19 +100,19 @@ impl Array {
         Ok(names.map(|(id, entry)| (*id, entry.record.name.to_string())).collect())
     }
 
-    /// Goes up with every change that an initiator could notice: a cheap way to see whether any
-    /// [`Array::lun_map`] may have changed.
+    /// Returns a number that increases with every change that an initiator could notice: a cheap
+    /// way to detect whether any [`Array::lun_map`] may have changed.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Returns the array's own volume, and its size: it holds the data of ROD tokens. What is in it
-    /// after a power on is worthless.
+    /// Returns the array's own volume, and its size: it contains the data of ROD tokens. Its
+    /// content is meaningless after a power on.
     pub fn token_volume(&self) -> (VolumeId, SectorCount) {
         (self.token_volume, TOKEN_VOLUME_SIZE)
     }
 
-    /// Returns the number of objects.
+    /// Returns the numbers of objects.
     pub fn counts(&self) -> Counts {
         let state = self.state.read();
         Counts {
@@ -125,12 +125,12 @@ impl Array {
     }
 
     /// Returns the volumes that were eradicated since the last call, so that callers can drop what
-    /// they keep by these ids. Ids are never used again.
+    /// they keep for these ids. Ids are never reused.
     pub fn take_gone(&self) -> Vec<VolumeId> {
         std::mem::take(&mut *self.gone.lock())
     }
 
-    /// These volumes are eradicated: see [`Array::take_gone`].
+    /// Records that volumes are eradicated: see [`Array::take_gone`].
     pub(crate) fn add_gone(&self, volumes: Vec<VolumeId>) {
         self.gone.lock().extend(volumes);
     }
@@ -140,18 +140,18 @@ impl Array {
         self.backing.as_ref()
     }
 
-    /// Returns all objects, to look at.
+    /// Locks all objects for reading.
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
         self.state.read()
     }
 
-    /// Returns all objects, to change without a commit: only for what is kept in memory alone, or
-    /// is durable already.
+    /// Locks all objects for a change without a commit: only for what is kept in memory alone, or
+    /// is already durable.
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write()
     }
 
-    /// The turn of a change that does not go through [`Array::change`].
+    /// Waits for the turn of a change that does not use [`Array::change`].
     pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock()
     }
@@ -162,12 +162,12 @@ impl Array {
         self.turn.is_locked()
     }
 
-    /// Returns the state of [`Array::run_due`].
+    /// Locks the state of [`Array::run_due`].
     pub(crate) fn turns(&self) -> MutexGuard<'_, Turns> {
         self.turns.lock()
     }
 
-    /// Checks a change, commits it, and shows it: the only way in which anything changes.
+    /// Checks a change, commits it, and applies it in memory: the only way to change anything.
     ///
     /// `plan` reads the state and returns what to commit; `show` applies the same to the state once
     /// it is durable, and can't fail.

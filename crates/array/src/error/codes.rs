@@ -1,4 +1,4 @@
-//! What programs know errors by.
+//! The codes of errors, for programs.
 
 use super::{Error, Kind};
 use crate::container_kind::ContainerKind;

@@ -11,13 +11,13 @@ use crate::state::State;
 use crate::tables::host_states::{REGISTRATIONS_MAX, StoredState, note_row};
 
 impl Array {
-    /// Begins an incarnation after a power on: nothing that was kept before belongs to it. Or goes
-    /// on in that of another controller, if this one has taken over from it: all that was kept is
-    /// in force then. Returns whether that is so. Opening the pool has made the incarnation
+    /// Begins an incarnation after a power on: nothing that was stored before belongs to it. After
+    /// a takeover from another controller, continues its incarnation: all that was stored remains
+    /// in force. Returns whether this is a takeover. Opening the pool has made the incarnation
     /// durable, so this commits nothing.
     ///
     /// # Errors
-    /// Those of the device, if an earlier program has counted further than the pool.
+    /// Those of the device, if the count of an earlier program is higher than that of the pool.
     pub fn begin_incarnation(&self) -> Result<bool, Error> {
         let _turn = self.turn();
         let takes_over = self.backing().has_taken_over();
@@ -29,18 +29,18 @@ impl Array {
         Ok(takes_over)
     }
 
-    /// Returns the incarnation of the pool: that of the last power on.
+    /// Returns the incarnation of the pool, which began with the last power on.
     pub fn incarnation(&self) -> u64 {
         self.read().host_states.incarnation()
     }
 
-    /// Returns what is kept of hosts for each volume, with the incarnation that has written it.
+    /// Returns the stored state of hosts for each volume, with the incarnation that wrote it.
     pub fn host_states(&self) -> Vec<(VolumeId, HostState)> {
         self.read().host_states.all()
     }
 
-    /// Stores what is kept of hosts for a volume, as of this incarnation, and replaces what was
-    /// kept before; durable when it returns. Does nothing if the volume no longer exists.
+    /// Stores the state of hosts for a volume, as of this incarnation, and replaces the previous
+    /// one; durable when it returns. Does nothing if the volume no longer exists.
     ///
     /// # Errors
     /// `limit_reached`, and those of the store.

@@ -1,14 +1,14 @@
 //! The ids of target ports, which stay with their addresses.
 //!
 //! A port's relative target port identifier (SPC-4, 7.8.6.8) is part of its name, and registrations
-//! name it: an I_T nexus is that of an initiator port and a target port (SAM-5, 4.7). So it must
-//! not depend on the order in which addresses are given to `serve`: each address keeps the id that
-//! it got when it was first served. In a pool from before ids were stored, the first start stores
-//! the positions of the addresses, which were the ids until then.
+//! name it: an I_T nexus consists of an initiator port and a target port (SAM-5, 4.7). So it must
+//! not depend on the order of the addresses in the options of `serve`: each address keeps the id
+//! that it got when it was first served. In a pool of a version that did not store ids, the first
+//! start stores the positions of the addresses, which were the ids.
 //!
-//! An address that is no longer served keeps its id, as it may come back. If there would be more
-//! than [`PORTS_MAX`] addresses, those are forgotten that are not served and that no registration
-//! names.
+//! An address that is no longer served keeps its id, because it may be served again. If there would
+//! be more than [`PORTS_MAX`] addresses, those are removed that are not served and that no
+//! registration names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -52,8 +52,8 @@ fn serving(state: &State, served: &[PortPlace]) -> Ports {
 
 impl Array {
     /// Returns the relative target port identifiers of the ports at these addresses, in their
-    /// order; durable when it returns. An address has the same one whatever its place in the list,
-    /// from the first time it is served.
+    /// order; durable when it returns. An address keeps its identifier from the first time it is
+    /// served, regardless of its position in the list.
     ///
     /// # Errors
     /// `limit_reached` if there are more than [`PORTS_MAX`], with those that registrations name,
@@ -68,7 +68,7 @@ impl Array {
                 }
                 let gone = state.ports.iter().filter(|(place, _)| !ports.contains_key(place));
                 let mut rows: BTreeMap<u16, _> = gone.map(|(_, id)| (*id, None)).collect();
-                // After the rows of those that are gone: a new port may get the id of one of them.
+                // After the removal of the others: a new port may get the id of one of them.
                 for (place, id) in ports.iter().filter(|(p, _)| !state.ports.contains_key(p)) {
                     rows.insert(*id, Some(record::port(place)?));
                 }

@@ -1,4 +1,4 @@
-//! Keeping ROD tokens.
+//! Storing ROD tokens.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::state::State;
 
 impl Array {
-    /// Returns the maker of the tokens of this incarnation, and those tokens whose volumes exist;
-    /// `None` if none were made.
+    /// Returns the maker of the tokens of this incarnation, and the tokens whose volumes exist;
+    /// `None` if there are none.
     pub fn tokens(&self) -> Option<(StoredTokenMaker, Vec<(u64, StoredToken)>)> {
         let state = self.read();
         let (maker, tokens) = state.token_rows.of(state.host_states.incarnation())?;

@@ -1,9 +1,9 @@
-//! Alerts: what is wrong with the array or its hosts, from when it began until it was over.
+//! Alerts: what is wrong with the array or its hosts, from its beginning to its end.
 //!
-//! A watcher reports with [`Array::watch_alerts`] which conditions hold. A condition that begins to
-//! hold opens an alert. When the condition is over, the alert is *closing*, and after
-//! [`CLOSING_MS`] *closed*: a condition that comes and goes is one alert. Open alerts and the last
-//! [`ALERTS_CLOSED_MAX`] closed ones are kept in the pool.
+//! A watcher reports which conditions hold to [`Array::watch_alerts`]. A condition that begins to
+//! hold opens an alert. When the condition ends, the alert is *closing*, and after [`CLOSING_MS`]
+//! *closed*: an intermittent condition is one alert. Open alerts and the last [`ALERTS_CLOSED_MAX`]
+//! closed ones are kept in the pool.
 //!
 //! An alert that was closed by hand stays closed while its condition lasts, unless that becomes
 //! more serious.
@@ -29,7 +29,7 @@ impl Array {
         self.write().alerts.watch(seen, now_ms);
     }
 
-    /// Notes which notifications were sent, in memory only, as [`Array::watch_alerts`] does.
+    /// Records which notifications were sent, in memory only, as [`Array::watch_alerts`] does.
     pub fn alerts_told(&self, told: &[(u64, Told)], now_ms: u64) {
         let alerts = &mut self.write().alerts;
         for (number, told) in told {
@@ -37,9 +37,9 @@ impl Array {
         }
     }
 
-    /// Stores what has changed, and forgets closed alerts beyond [`ALERTS_CLOSED_MAX`]; commits
-    /// nothing if nothing has changed. Waits for the store, so call it on a thread that no other
-    /// waits for.
+    /// Stores changed alerts, and drops closed alerts beyond [`ALERTS_CLOSED_MAX`]; commits nothing
+    /// if nothing has changed. Waits for the store, so call it on a thread for which no other
+    /// waits.
     ///
     /// # Errors
     /// Those of the store: the rest is stored by the next call that succeeds.
@@ -82,7 +82,8 @@ impl Array {
         self.read().alerts.find(number).cloned()
     }
 
-    /// Returns how many alerts are not closed, of each severity, in the order of [`Severity::ALL`].
+    /// Returns the number of alerts that are not closed, for each severity, in the order of
+    /// [`Severity::ALL`].
     pub fn open_alerts(&self) -> [usize; Severity::ALL.len()] {
         self.read().alerts.open_counts()
     }
@@ -95,7 +96,7 @@ impl Array {
         self.edit_alerts(numbers, |alert| Alert { flagged, ..alert })
     }
 
-    /// Closes alerts by hand; one that is closed already stays as it is.
+    /// Closes alerts by hand; those that are already closed do not change.
     ///
     /// # Errors
     /// `no_such_alert`, `named_twice`, and those of the store.

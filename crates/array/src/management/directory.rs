@@ -1,4 +1,4 @@
-//! Setting the directory service whose users may log in.
+//! Configuring the directory service whose users may log in.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::record;
 use crate::state::State;
 
 impl Array {
-    /// Returns the directory service. The same allocation until something changes.
+    /// Returns the directory service. It is the same allocation until something changes.
     pub fn directory(&self) -> Arc<Directory> {
         self.read().directory.clone()
     }

@@ -1,8 +1,8 @@
-//! What administrators manage besides storage: users, alerts and who is told of them,
-//! settings, tags.
+//! What administrators manage in addition to storage: users, alerts and their receivers, settings,
+//! tags.
 //!
-//! One array admin always remains. Of an API token only the hash is kept. An alert never waits for
-//! the store.
+//! One array admin always remains. Only the hash of an API token is stored. An alert never waits
+//! for the store.
 
 mod alerts;
 mod directory;

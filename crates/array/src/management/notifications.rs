@@ -1,5 +1,5 @@
-//! Setting who is told of alerts. A change is in force as soon as it is durable: who sends looks
-//! at [`Array::notifications`] each time.
+//! Configuring the receivers of alerts. A change takes effect as soon as it is durable: senders
+//! read [`Array::notifications`] each time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use crate::values::name::SyslogServerName;
 use crate::values::receivers::{MailAddress, SyslogUri};
 use crate::values::text::shown;
 
-/// What errors call a [`Watcher`].
+/// The name of a [`Watcher`] in errors.
 const WATCHER: &str = "Alert watcher";
-/// What errors call a [`SyslogServer`].
+/// The name of a [`SyslogServer`] in errors.
 const SERVER: &str = "Syslog server";
 
 impl Array {
-    /// Returns who is told of alerts. The same allocation until something changes.
+    /// Returns the receivers of alerts. It is the same allocation until something changes.
     pub fn notifications(&self) -> Arc<Notifications> {
         self.read().notifications.clone()
     }
 
-    /// Changes the relay of mail.
+    /// Changes the mail relay.
     ///
     /// # Errors
     /// `invalid_relay`, and those of the store.
@@ -63,7 +63,7 @@ impl Array {
         .map(drop)
     }
 
-    /// Has mail sent to watchers, or not.
+    /// Enables or disables mail to watchers.
     ///
     /// # Errors
     /// `no_such_receiver`, and those of the store.
@@ -144,7 +144,7 @@ impl Array {
         .map(drop)
     }
 
-    /// Commits a change to a copy of all of them. If nothing changes, nothing is written.
+    /// Commits a change to a copy of the receivers. If nothing changes, nothing is written.
     pub(super) fn change_notifications(
         &self,
         change: impl FnOnce(&mut Notifications) -> Result<(), Error>,
@@ -167,7 +167,7 @@ impl Array {
     }
 }
 
-/// Names in lower case, each once.
+/// Returns the names in lower case, without duplicates.
 pub(super) fn keys(names: &[String]) -> BTreeSet<String> {
     names.iter().map(|name| name.to_ascii_lowercase()).collect()
 }

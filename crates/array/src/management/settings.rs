@@ -24,7 +24,7 @@ impl Array {
         self.read().settings().name.to_string()
     }
 
-    /// Returns how names are looked up: [`Settings::dns`].
+    /// Returns the settings of DNS: [`Settings::dns`].
     pub fn dns(&self) -> Dns {
         self.read().settings().dns.clone()
     }

@@ -9,11 +9,11 @@ use crate::objects::notifications::Notifications;
 use crate::objects::snmp::{SNMP_MANAGERS_MAX, SnmpManager, SnmpManagerChange};
 use crate::values::name::SnmpManagerName;
 
-/// What errors call one.
+/// The name of an SNMP manager in errors.
 const MANAGER: &str = "SNMP manager";
-/// Who has assigned the rest of the engine's id: the enterprise number of Net-SNMP, as there is
-/// none of our own, marked as RFC 3411 has it (5, `SnmpEngineID`), and the format of octets that
-/// are administered locally.
+/// The beginning of the engine id: the enterprise number of Net-SNMP, as Holdfast has none, with
+/// the bit that RFC 3411 requires (5, `SnmpEngineID`), and the format of locally administered
+/// octets.
 const ENGINE_PREFIX: [u8; 5] = [0x80, 0x00, 0x1f, 0x88, 0x05];
 
 impl Array {
@@ -76,13 +76,13 @@ impl Array {
         .map(drop)
     }
 
-    /// Returns the id of the array as an engine of SNMP, by which version 3 tells senders apart.
+    /// Returns the SNMP engine id of the array, by which version 3 distinguishes senders.
     pub fn snmp_engine_id(&self) -> Vec<u8> {
         [&ENGINE_PREFIX[..], self.read().pool_id()].concat()
     }
 
-    /// Counts a start of the engine of SNMP, durably, and returns how many there were: receivers
-    /// take nothing from an engine that began earlier than what they have seen (RFC 3414, 2.2).
+    /// Counts a start of the SNMP engine, durably, and returns the count: receivers reject messages
+    /// with a lower count than they have seen (RFC 3414, 2.2).
     ///
     /// # Errors
     /// Those of the store.

@@ -17,8 +17,8 @@ use crate::values::text::shown;
 const CHANGE_BYTES_MAX: usize = 200 << 10;
 
 impl Array {
-    /// Sets tags of volumes and snapshots, replacing those with the same namespaces and keys;
-    /// others stay. All of that is in one commit.
+    /// Sets tags of volumes and snapshots, replacing those with the same namespaces and keys; other
+    /// tags stay. All changes are in one commit.
     ///
     /// # Errors
     /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed`,
@@ -105,8 +105,8 @@ impl Array {
         tagged(&state, id, filter).or_else(|| without_tags(&state, id)).ok_or(gone)
     }
 
-    /// Returns up to `limit` volumes, or snapshots, that have such tags, in the order of their ids,
-    /// after `after`.
+    /// Returns up to `limit` volumes, or snapshots, with tags that match, in the order of their
+    /// ids, after `after`.
     pub fn tagged(
         &self,
         snapshots: bool,
@@ -133,7 +133,7 @@ fn tagged(state: &State, id: VolumeId, filter: &TagFilter) -> Option<Tagged> {
     (!tags.is_empty()).then_some(Tagged { tags, ..without_tags(state, id)? })
 }
 
-/// Returns an object with tags, without the tags themselves.
+/// Returns an object for a list of tags, without the tags themselves.
 fn without_tags(state: &State, id: VolumeId) -> Option<Tagged> {
     let eradicate_ms = match state.volumes().get(&id) {
         Some(entry) => entry.record.eradicate_ms,

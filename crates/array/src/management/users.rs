@@ -1,9 +1,9 @@
 //! Users, their roles, and the API tokens and passwords that identify them.
 //!
 //! The layer above generates a token from at least 128 random bits, and shows it once. The pool
-//! keeps its SHA-256: reading the pool reveals no token, and a secret that can't be guessed needs
-//! no slower hash. Tokens are looked up by their hash, so timing reveals nothing. A password can be
-//! guessed: the layer above gives a hash of it that is slow to compute, and checks it.
+//! stores its SHA-256: reading the pool reveals no token, and a secret that can't be guessed needs
+//! no slow hash. Tokens are looked up by their hash, so timing reveals nothing. A password can be
+//! guessed: the layer above computes a slow hash of it, and checks passwords against it.
 
 use store::Change;
 
@@ -36,7 +36,7 @@ impl Array {
     /// Makes a user, without a token, with a password if one is given.
     ///
     /// # Errors
-    /// As [`Array::create_user`].
+    /// Those of [`Array::create_user`].
     pub fn create_user_with(
         &self,
         name: UserName,
@@ -59,7 +59,7 @@ impl Array {
     /// Changes a user's role, from its next request on.
     ///
     /// # Errors
-    /// As [`Array::update_user`].
+    /// Those of [`Array::update_user`].
     pub fn change_user(&self, name: &str, role: Role) -> Result<UserInfo, Error> {
         self.update_user(name, UserUpdate { role: Some(role), password: None })
     }
@@ -137,7 +137,7 @@ impl Array {
         token.ok_or(Error::NoSuchToken { user: made.name, token: name })
     }
 
-    /// Withdraws a token, and ends the sessions that were begun with it.
+    /// Revokes a token, and ends the sessions that were begun with it.
     ///
     /// # Errors
     /// `no_such_user`, `no_such_token`, and those of the store.
@@ -153,7 +153,7 @@ impl Array {
         })
     }
 
-    /// Withdraws all tokens of a user, and ends its sessions.
+    /// Revokes all tokens of a user, and ends its sessions.
     ///
     /// # Errors
     /// `no_such_user`, `no_such_token` if there are none, and those of the store.
@@ -169,7 +169,7 @@ impl Array {
     }
 
     /// Returns the owner of this token, and its current role; `None` if the token is unknown,
-    /// withdrawn or expired. Notes that it was used.
+    /// revoked or expired. Records that it was used.
     pub fn authenticate(&self, hash: &TokenHash, now_ms: u64) -> Option<(String, Role)> {
         self.read().users.authenticate(hash, now_ms)
     }

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::values::receivers::HostPlace;
 use crate::values::text::shown;
 
-/// The maximum time servers.
+/// The maximum number of time servers.
 pub const TIME_SERVERS_MAX: usize = 4;
 /// The port of a time server without one (RFC 5905, 7.2).
 const PORT: u16 = 123;
