@@ -1,4 +1,4 @@
-//! Which initiators may log in, for the iSCSI machine.
+//! Access control for the iSCSI state machine: which initiators may log in.
 
 use std::sync::Arc;
 
@@ -21,14 +21,15 @@ pub struct HostAccess {
 }
 
 impl HostAccess {
-    /// Only hosts of `array` may log in.
+    /// Returns access control that admits only hosts of `array`.
     pub fn new(array: Arc<Array>, defaults: ChapDefaults) -> Self {
         Self { array, defaults }
     }
 
     fn credentials(&self, chap: Chap) -> ChapCredentials {
         let secret = |user: &ChapUser| user.secret.expose().as_bytes().to_vec();
-        // The same secret for both directions would let a host be answered with its own challenge.
+        // With the same secret for both directions, a host could authenticate by reflecting a
+        // challenge.
         let default = self.defaults.target.as_ref();
         let default = default.filter(|target| target.secret != chap.initiator.secret);
         let target = chap.target.as_ref().or(default);

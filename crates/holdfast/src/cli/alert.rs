@@ -29,7 +29,7 @@ struct Alert {
     summary: String,
     actual: String,
     expected: String,
-    /// What to do.
+    /// The recommended action.
     description: String,
     knowledge_base_url: String,
     created: u64,
@@ -63,7 +63,8 @@ fn find(client: &Client, number: u64) -> Result<Alert, Failure> {
     client.item(RESOURCE, &format!("names={number}"))
 }
 
-/// Returns a filter for alerts that are not closed, and for those that are so grave at least.
+/// Returns a filter for alerts that are not closed (unless `all`), and that have at least this
+/// severity.
 fn filter(all: bool, severity: Option<&str>) -> String {
     let open = (!all).then_some("state!='closed'");
     let grave = match severity {

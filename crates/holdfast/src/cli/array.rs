@@ -10,7 +10,7 @@ use super::offload;
 use super::output::{Align, facts, show, table};
 
 const PATH: &str = "/v1/settings";
-/// What clears a setting, and stands for one that is not set.
+/// The argument that clears a setting, and the text for one that is not set.
 pub(super) const NONE: &str = "none";
 
 /// Runs a verb.
@@ -67,7 +67,7 @@ fn thresholds(percents: &[u8]) -> String {
     or_else(each.join(", "), NONE)
 }
 
-/// Returns what a setting is to be: nothing, if that is said.
+/// Returns the new value of a setting: empty for [`NONE`].
 pub(super) fn cleared(text: &str) -> &str {
     if text == NONE { "" } else { text }
 }

@@ -40,7 +40,7 @@ pub fn run(common: &Common, options: &AuditArgs) -> Result<(), Failure> {
     })
 }
 
-/// Returns where the entries are that are asked for.
+/// Returns the path of the request for the entries.
 fn path(AuditArgs { limit, user, action, text }: &AuditArgs) -> String {
     let wanted = [("user", user), ("action", action), ("text", text)];
     let wanted = wanted.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));

@@ -1,4 +1,4 @@
-//! How a verb talks to the array: JSON over HTTP, one connection for each request.
+//! The client of the management interface: JSON over HTTP, one connection for each request.
 
 use std::io;
 use std::sync::Arc;
@@ -26,9 +26,10 @@ use super::discover::{self, Address};
 use super::failure::Failure;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A change waits for the pool, which may be busy; a longer wait should be reported.
+/// The timeout of a request. A change waits for the pool, which may be busy; a longer wait should
+/// be reported.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
-/// More than a page of the longest objects.
+/// The maximum length of a response: more than a page of the longest objects.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// An array that can be reached.
@@ -39,11 +40,11 @@ pub struct Client {
     address: Address,
 }
 
-/// Why there is no response.
+/// The reason why there is no response.
 type Lost = Box<dyn std::error::Error + Send + Sync>;
 
 impl Client {
-    /// Finds the array that the arguments refer to. Nothing is sent yet.
+    /// Finds the array that the arguments refer to. Sends nothing yet.
     pub fn find(common: &Common) -> Result<Self, Failure> {
         let address = discover::find(common)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -109,7 +110,7 @@ impl Client {
         self.get(path)
     }
 
-    /// Sends a request, and returns the body of the response, or why it was refused.
+    /// Sends a request, and returns the body of the response, or the reason of its refusal.
     pub fn send(&self, method: Method, path: &str, body: &[u8]) -> Result<Vec<u8>, Failure> {
         let api = &self.address.api;
         let lost = |error: &dyn std::fmt::Display| {
@@ -155,7 +156,7 @@ async fn converse(
     request: Request<Full<Bytes>>,
 ) -> Result<(StatusCode, Vec<u8>), Lost> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // If it fails, the missing response shows that.
+    // An error of the connection shows as a missing response.
     let connection = tokio::spawn(connection);
     let answer = sender.send_request(request).await?;
     let status = answer.status();
@@ -177,8 +178,8 @@ fn refusal(status: StatusCode, body: &[u8], api: &ApiPlace) -> Failure {
     }
 }
 
-/// Returns what is wrong, without duplicates. The short messages that other clients know say
-/// neither of which object they are nor what to do.
+/// Returns the messages of a refusal, without duplicates. The short messages that other clients
+/// know contain neither the object nor what to do.
 fn several(refusal: api::rest::RestRefusal) -> String {
     let mut told: Vec<String> = refusal.errors.iter().map(RestFault::at_length).collect();
     told.dedup();

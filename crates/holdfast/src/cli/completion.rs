@@ -1,8 +1,8 @@
-//! `completion`: completion in a shell.
+//! `completion`: shell completion.
 //!
-//! The script in the shell calls this program with [`VARIABLE`] set; then it prints what could be
+//! The script in the shell calls this program with [`VARIABLE`] set; then it prints the candidates
 //! at the cursor, and does nothing else. Names come from the array that a verb without `--pool` and
-//! `--api` would use; without such an array no names are offered.
+//! `--api` would use; without such an array no names are completed.
 
 use std::ffi::OsStr;
 
@@ -34,7 +34,7 @@ enum Kind {
     User,
 }
 
-/// Completes for a shell, if one called; returns whether it did.
+/// Prints completions if a shell called the program; returns whether it did.
 pub fn answer() -> bool {
     let complete = CompleteEnv::with_factory(command).var(VARIABLE).bin("holdfast");
     let directory = std::env::current_dir().ok();
@@ -109,7 +109,7 @@ fn kind(verbs: &[String], argument: &str) -> Option<Kind> {
     }
 }
 
-/// A page of a list, by what lists are called.
+/// A page of a list, with the fields that contain the items.
 #[derive(Deserialize)]
 struct Page {
     #[serde(alias = "users")]
@@ -140,7 +140,7 @@ fn matching(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
     names.filter(wanted).map(CompletionCandidate::new).collect()
 }
 
-/// Returns a filter for names that begin with the typed text; none if no name can.
+/// Returns a filter for names that begin with the typed text; none if no name can begin with it.
 fn beginning(typed: &str) -> String {
     let of_a_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':');
     match typed.chars().all(of_a_name) {
@@ -149,7 +149,7 @@ fn beginning(typed: &str) -> String {
     }
 }
 
-/// Returns the names on the first page of a list: nobody chooses from more.
+/// Returns the names on the first page of a list: nobody would choose from more.
 fn first_page(list: &str) -> Result<Vec<Named>, Failure> {
     let cli = Cli::try_parse_from(["holdfast", "status"]);
     let cli = cli.map_err(|error| Failure::Usage(error.to_string()))?;

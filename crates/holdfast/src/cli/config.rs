@@ -1,4 +1,4 @@
-//! The configuration of `serve`: a TOML file in which everything has a default.
+//! The configuration of `serve`: a TOML file in which each setting has a default.
 
 mod values;
 
@@ -15,13 +15,13 @@ use super::access::ChapDefaults;
 use super::failure::Failure;
 use super::link::LinkConfig;
 
-/// The least memory: with less, the metadata of one full record would not fit.
+/// The minimum memory: with less, the metadata of one full record would not fit.
 const MEMORY_BYTES_MIN: u64 = 64 << 20;
-/// The least log between checkpoints.
+/// The minimum log between checkpoints.
 const CHECKPOINT_LOG_BYTES_MIN: u64 = 16 << 20;
-/// The least rate of scrubbing per second: below it, a pass would never end.
+/// The minimum rate of scrubbing, in bytes per second: below it, a pass would never end.
 const SCRUB_RATE_MIN: u64 = 1 << 20;
-/// Where services keep persistent state (FHS 3.0, 5.8).
+/// The directory of persistent state of services (FHS 3.0, 5.8).
 const STATE_DIRECTORY_DEFAULT: &str = "/var/lib/holdfast";
 /// The maximum number of front-end threads.
 const THREADS_MAX: usize = 256;
@@ -30,8 +30,8 @@ const THREADS_MAX: usize = 256;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// The pool that is served where none is named otherwise: its directory or device, or a list of
-    /// those of a pool on several.
+    /// The pool to serve if the command line names none: its directory or device, or the list of
+    /// directories and devices of a pool on several.
     #[serde(deserialize_with = "values::paths")]
     pub pool: Vec<PathBuf>,
     /// When a write is acknowledged.
@@ -39,17 +39,17 @@ pub struct Config {
     /// Bytes of memory for the data cache, metadata and the deduplication index together.
     #[serde(deserialize_with = "values::bytes")]
     pub memory: u64,
-    /// The old name of `memory`, from before it bounded metadata as well.
+    /// The old name of `memory`, which did not bound metadata.
     #[serde(deserialize_with = "values::renamed_cache")]
     pub cache: (),
     /// Bytes of log after which a checkpoint is due.
     #[serde(deserialize_with = "values::bytes")]
     pub checkpoint_log: u64,
-    /// Whether a pool of an earlier version of the format becomes one of the latest at the start.
+    /// Whether the start upgrades a pool of an earlier version of the format.
     pub upgrade: bool,
-    /// Whether free space of the pool goes back to the filesystem, or the device, that it is on.
+    /// Whether free space of the pool is discarded, that is, returned to its filesystem or device.
     pub discard: bool,
-    /// How long a device is out before what it had is made again on the others; `off` for never.
+    /// How long a device is out before its content is rebuilt on the others; `off` for never.
     #[serde(deserialize_with = "values::time")]
     pub rebuild_after: Option<Duration>,
     /// Bytes of new space that are prepared ahead of the log.
@@ -64,8 +64,8 @@ pub struct Config {
     /// How often the background pass of reduction runs; `off` for never.
     #[serde(deserialize_with = "values::time")]
     pub optimize: Option<Duration>,
-    /// Whether hosts are told that they reach volumes by the ports of either controller alike,
-    /// though one of them forwards.
+    /// Whether hosts see the ports of both controllers as equivalent paths to volumes, though one
+    /// of them forwards.
     pub symmetric_access: bool,
     /// Front-end threads; 0 means one per core, at most 8.
     pub threads: usize,
@@ -77,15 +77,17 @@ pub struct Config {
     pub company_id: Option<String>,
     /// Whether the management interface may listen on other addresses than loopback.
     pub allow_remote_api: bool,
-    /// Whether it speaks plain HTTP; on loopback only.
+    /// Whether the management interface uses plain HTTP; on loopback only.
     pub http: bool,
-    /// Its certificate with the chain, as PEM; by default it makes its own.
+    /// The certificate of the management interface with its chain, as PEM; by default the array
+    /// generates one.
     pub certificate: Option<PathBuf>,
     /// The key of the certificate, as PEM.
     pub private_key: Option<PathBuf>,
-    /// Where an array on a block device keeps its certificate; one in a directory keeps it there.
+    /// The directory for the certificate of an array on a block device; an array in a directory
+    /// keeps it there.
     pub state_directory: PathBuf,
-    /// What is logged.
+    /// The minimum severity of logged messages.
     pub log_level: LogLevel,
     /// The limits of iSCSI.
     pub iscsi: IscsiLimits,
@@ -136,9 +138,9 @@ impl Default for Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// When it is on the medium. WCE is 0.
+    /// When the write is on the medium. WCE is 0.
     Commit,
-    /// From memory; SYNCHRONIZE CACHE and FUA make it durable. WCE is 1.
+    /// When the write is in memory; SYNCHRONIZE CACHE and FUA make it durable. WCE is 1.
     Flush,
 }
 
@@ -160,7 +162,7 @@ impl Durability {
     }
 }
 
-/// The least severity that is logged.
+/// The minimum severity of logged messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
@@ -200,7 +202,8 @@ impl IscsiLimits {
     pub fn limits(&self) -> iscsi::Limits {
         let mut limits = iscsi::Limits::default();
         limits.sessions = self.sessions.unwrap_or(limits.sessions);
-        // A quarter of all, and what one host may have from its one address.
+        // A quarter of all sessions, but at least the limit of an initiator, whose host may have
+        // one address.
         limits.sessions_per_address = (limits.sessions / 4).max(limits.sessions_per_initiator);
         limits.connections_per_session =
             self.connections_per_session.unwrap_or(limits.connections_per_session);
@@ -218,7 +221,7 @@ pub struct ChapConfig {
     pub required: bool,
     /// The user name of the target.
     pub target_user: Option<String>,
-    /// The file with its secret.
+    /// The file with the secret of the target.
     pub target_secret_file: Option<PathBuf>,
 }
 

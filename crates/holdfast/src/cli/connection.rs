@@ -1,5 +1,5 @@
-//! `connect`, `disconnect`, `connection …` and `port …`: which hosts reach which volumes, and
-//! where.
+//! `connect`, `disconnect`, `connection …` and `port …`: which hosts reach which volumes, and on
+//! which LUNs and ports.
 
 use hyper::Method;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ struct Item {
     volume: Named,
 }
 
-/// The same on one line.
+/// A connection in the output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Line {
     pub volume: String,
@@ -34,8 +34,8 @@ pub struct Line {
 }
 
 impl Line {
-    /// Returns who sees the volume, and where: `esx1 (LUN 3)`. A host group without hosts is named
-    /// itself.
+    /// Returns the host that sees the volume, with the LUN: `esx1 (LUN 3)`; for a host group
+    /// without hosts, the group.
     pub fn side(&self) -> String {
         let name = self.host.as_ref().or(self.host_group.as_ref());
         format!("{} (LUN {})", name.map_or("-", String::as_str), self.lun)

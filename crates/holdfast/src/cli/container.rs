@@ -1,4 +1,4 @@
-//! What `volume-group …` and `pod …` have in common.
+//! The common parts of `volume-group …` and `pod …`.
 
 use hyper::Method;
 use serde::{Deserialize, Serialize};
@@ -11,19 +11,19 @@ use super::output::{Align, Form, show, table};
 use super::rest::{first, named};
 use super::size::human;
 
-/// Which of them.
+/// The kind of container: volume groups or pods.
 pub struct Of {
     /// The resource of REST 2.x.
     pub resource: &'static str,
     /// The verb of the command line.
     pub verb: &'static str,
-    /// At the beginning of a sentence.
+    /// The name of the kind at the beginning of a sentence.
     pub title: &'static str,
-    /// What stands between its name and that of a volume.
+    /// The separator between its name and that of a volume.
     pub separator: &'static str,
 }
 
-/// One of them in the form of REST 2.x.
+/// A volume group or a pod in the form of REST 2.x.
 #[derive(Serialize, Deserialize)]
 pub struct Container {
     name: String,
@@ -41,7 +41,7 @@ struct Space {
 }
 
 impl Of {
-    /// `create`.
+    /// Runs `create`.
     pub fn create(&self, client: &Client, form: Form, name: &str) -> Result<(), Failure> {
         let query = named("names", name)?;
         let made = client.change(Method::POST, self.resource, &query, &json!({}))?;
@@ -53,7 +53,7 @@ impl Of {
         })
     }
 
-    /// `rename`.
+    /// Runs `rename`.
     pub fn rename(
         &self,
         client: &Client,
@@ -68,7 +68,7 @@ impl Of {
         })
     }
 
-    /// `recover`.
+    /// Runs `recover`.
     pub fn recover(&self, client: &Client, form: Form, name: &str) -> Result<(), Failure> {
         let back = self.patch(client, name, "", &json!({ "destroyed": false }))?;
         show(form, &back, || {
@@ -76,7 +76,8 @@ impl Of {
         })
     }
 
-    /// Changes one. `query` is what the request has besides its name.
+    /// Changes a volume group or a pod. `query` contains the parameters of the request in addition
+    /// to the name.
     pub fn patch(
         &self,
         client: &Client,
@@ -87,12 +88,12 @@ impl Of {
         first(client.change(Method::PATCH, self.resource, &of_name(name, query)?, body)?)
     }
 
-    /// Eradicates a destroyed one.
+    /// Eradicates a destroyed volume group or pod.
     pub fn eradicate(&self, client: &Client, name: &str, query: &str) -> Result<(), Failure> {
         client.order(Method::DELETE, self.resource, &of_name(name, query)?)
     }
 
-    /// `list`.
+    /// Runs `list`.
     pub fn list(
         &self,
         client: &Client,

@@ -11,12 +11,12 @@ use super::failure::Failure;
 use super::link;
 use super::output::{Align, show, table, time};
 
-/// How long a controller may take to have the pool, to end, or to be ready.
+/// The timeout for a controller to take the pool, to end, or to become ready.
 const WITHIN: Duration = Duration::from_secs(30);
-/// How often it is asked whether it has.
+/// The interval of polling.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Shows the controllers, has the other one take the pool, stops and starts one.
+/// Shows the controllers, switches the pool to the other one, stops or starts one.
 pub fn run(common: &Common, verb: &ControllerVerb) -> Result<(), Failure> {
     let Controllers { controllers } = match verb {
         ControllerVerb::Secret { file } => return link::make_secret(common, file),
@@ -49,7 +49,8 @@ fn row(controller: &Controller) -> Vec<String> {
     vec![name, mode, status, version, since, portals.join(", ")]
 }
 
-/// Has the other controller take the pool, and waits until it has, or the one before has it again.
+/// Switches the pool to the other controller, and waits until it has the pool, or the previous
+/// owner has it again.
 fn switch(common: &Common) -> Result<Controllers, Failure> {
     let before: Controllers = Client::find(common)?.post("/v1/controllers/switch", &())?;
     let what = "the other controller has not taken the pool";
@@ -63,7 +64,7 @@ fn switch(common: &Common) -> Result<Controllers, Failure> {
     }
 }
 
-/// Has a controller stopped; before that, has the other one take the pool, if that is needed and
+/// Stops a controller; if it has the pool, first switches the pool to the other controller, if
 /// there is one.
 fn stop(common: &Common, name: &str) -> Result<Controllers, Failure> {
     let before: Controllers = Client::find(common)?.get("/v1/controllers")?;
@@ -93,7 +94,7 @@ fn is(all: &Controllers, name: &str, status: &str) -> bool {
     named.any(|it| it.status == status)
 }
 
-/// Waits until the controllers are as wanted. Between two owners there is no interface.
+/// Waits until the controllers are as wanted. During a takeover there is no management interface.
 fn wait(
     common: &Common,
     what: &str,

@@ -1,4 +1,4 @@
-//! `pool create`: makes a pool on one device, or on several.
+//! `pool create`: creates a pool on one device, or on several.
 
 mod sizing;
 
@@ -21,24 +21,25 @@ use super::place::{self, Place, check_distinct, open_disk};
 pub use sizing::Size;
 use sizing::{columns, size_of};
 
-/// How much of a device must be blank: every partition table and filesystem has data there.
+/// The number of bytes at the beginning of a device that must be blank: every partition table and
+/// filesystem has data there.
 const BLANK_BYTES: u64 = 1 << 20;
 
-/// What `pool create` was asked for.
+/// The request of `pool create`.
 pub struct Asked<'a> {
     /// The directories and block devices.
     pub places: &'a [PathBuf],
-    /// Bytes that the pool is to hold, if they were said.
+    /// The capacity of the pool in bytes, if it was given.
     pub capacity: Option<u64>,
-    /// How many files to make in the one directory, to try several devices out.
+    /// The number of files to create in the one directory, to try out a pool on several devices.
     pub devices: Option<u16>,
-    /// How many lost devices there is to be room for on the others, in stripes.
+    /// The number of lost devices for which the others have spare room, in stripes.
     pub spares: usize,
     /// Whether devices that are not blank are overwritten.
     pub force: bool,
 }
 
-/// Makes a pool, and its directories where there are none.
+/// Creates a pool, and its directories where they do not exist.
 pub fn make(common: &Common, asked: &Asked) -> Result<(), Failure> {
     if asked.places.len() > place::DEVICES_MAX {
         return Err(place::too_many(asked.places.len()));
@@ -56,7 +57,7 @@ pub fn make(common: &Common, asked: &Asked) -> Result<(), Failure> {
             create(&places, of, asked.force).map(|size| (places, size))
         });
     if made.is_err() {
-        // Only directories that were just made, and only if they are still empty.
+        // Removes only directories that were just created, and only if they are still empty.
         directories.iter().for_each(|directory| drop(fs::remove_dir(directory)));
     }
     let (places, size) = made?;
@@ -90,8 +91,8 @@ fn text_of(places: &[Place], size: &Size) -> String {
     )
 }
 
-/// Makes the directories that do not exist, of which it tells at once; returns the paths without
-/// links.
+/// Creates the directories that do not exist, and adds each to `directories` at once; returns the paths
+/// without links.
 fn make_directories(
     paths: &[PathBuf],
     directories: &mut Vec<PathBuf>,
@@ -119,8 +120,8 @@ fn places(paths: &[PathBuf], devices: Option<u16>) -> Result<Vec<Place>, Failure
     }
 }
 
-/// Makes the pool, which holds so much, if that was said, and has room for so many lost devices.
-/// What was made is removed if a part fails.
+/// Creates the pool, with this capacity if it was given, and with spare room for this many lost
+/// devices. If a part fails, everything that was created is removed.
 pub fn create(
     places: &[Place],
     (capacity, spares): (Option<u64>, usize),
@@ -147,7 +148,7 @@ pub fn create(
     }
 }
 
-/// Refuses a place that has a pool, or something else.
+/// Refuses a place that contains a pool, or something else.
 fn check_free(place: &Place, force: bool) -> Result<(), Failure> {
     if place.is_device() {
         return if force { Ok(()) } else { check_blank(&place.data) };
@@ -163,8 +164,8 @@ fn check_free(place: &Place, force: bool) -> Result<(), Failure> {
     }
 }
 
-/// A part of a pool that is being made: what is on one device. A file has another name until the
-/// pool is complete, and never replaces another.
+/// The part on one device of a pool that is being created. A file has a temporary name until the
+/// pool is complete, and never replaces another file.
 pub struct Part {
     place: Place,
     disk: Arc<FileDisk>,
@@ -172,11 +173,11 @@ pub struct Part {
 }
 
 impl Part {
-    /// A file of so many bytes, or a device.
+    /// Creates a file of this size, or opens a device.
     pub fn make(place: &Place, bytes: u64) -> Result<Self, Failure> {
         let scratch = place.scratch();
         let path = if place.is_device() { &place.data } else { &scratch };
-        // Another process that is making a pool here holds its lock.
+        // Another process that is creating a pool here holds its lock.
         if !place.is_device() && scratch.exists() {
             open_disk(&Place { data: scratch.clone(), pool: place.pool.clone() })?;
             fs::remove_file(&scratch)
@@ -204,7 +205,7 @@ impl Part {
         &self.disk
     }
 
-    /// Its file gets its name.
+    /// Gives the file its final name.
     pub fn finish(&mut self) -> Result<(), Failure> {
         if self.place.is_device() {
             return Ok(());
@@ -214,13 +215,13 @@ impl Part {
             .map(|()| self.is_linked = true)
             .and_then(|()| File::open(pool)?.sync_all())
             .map_err(|error| Failure::of_file("make", data, &error))?;
-        // A second name of the finished file.
+        // The temporary name is a second name of the finished file.
         fs::remove_file(&scratch).map_err(|error| Failure::of_file("remove", &scratch, &error))
     }
 
-    /// Takes back what was made: a file is removed, and a device bears no pool.
+    /// Reverts the creation: removes a file, and erases the pool on a device.
     pub fn undo(self) {
-        // What failed is reported; that something is left behind is not worth a second error.
+        // The original failure is reported; what remains is not worth a second error.
         if self.place.is_device() {
             let zeros: Vec<Frame> = (0..BLANK_BYTES / 4096).map(|_| Frame::zeros()).collect();
             let _ = self.disk.write_as(0, &zeros, Persist::All);
@@ -251,7 +252,7 @@ fn format(parts: &[Part], size: &Size) -> Result<(), Failure> {
         }
     };
     made.map_err(|error| match error {
-        // A library is missing: no device has failed.
+        // A library is missing: this is not a failure of a device.
         StoreError::Io(error) if error.kind() == io::ErrorKind::Other => {
             Failure::Refused(error.to_string())
         }
@@ -259,7 +260,8 @@ fn format(parts: &[Part], size: &Size) -> Result<(), Failure> {
     })
 }
 
-/// The pool holds hosts' data and CHAP secrets: only its owner may read it. It is still empty.
+/// Makes the still empty file readable only by its owner: a pool contains hosts' data and CHAP
+/// secrets.
 fn make_private(data: &Path) -> Result<(), Failure> {
     fs::set_permissions(data, Permissions::from_mode(0o600))
         .map_err(|error| Failure::of_file("protect", data, &error))

@@ -1,41 +1,42 @@
-//! File descriptors: how many the process may have, and who gets them.
+//! File descriptors: the limit of the process, and its distribution.
 //!
-//! Each connection takes one. If they run out nothing more can be accepted, by management neither;
-//! so hosts and management get no more than there are, less what the array itself needs.
+//! Each connection takes one. If they run out, neither the front end nor management can accept
+//! connections. So the connections of hosts and management are limited to what remains after the
+//! needs of the array itself.
 
 use management::http;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::serve::ConnectionLimits;
 
-/// What the array itself may need at the same time besides its threads and portals: the pool, the
-/// history, certificates, the rings of background work, notifications that are being sent, and
-/// connections that were just accepted and are refused.
+/// The descriptors that the array itself may need at the same time, in addition to its threads and
+/// portals: the pool, the history, certificates, the rings of background work, notifications that
+/// are being sent, and connections that were just accepted and are refused.
 const OWN: u64 = 64;
-/// What a front-end thread needs: its poller, its waker, its ring, and one to spare; of a pool on
-/// several devices, a ring for each of them.
+/// The descriptors of a front-end thread: its poller, its waker, its ring, and one to spare; for a
+/// pool on several devices, a ring for each of them.
 const OF_A_THREAD: u64 = 4;
-/// What a link over the network needs besides its connections: those that have proven nothing yet,
-/// and its threads.
+/// The descriptors of a link over the network in addition to its connections: connections that are
+/// not authenticated yet, and threads.
 const OF_LINK: u64 = 100;
-/// Two or three devices can become so many.
+/// The number of devices to which a pool on two or three can grow.
 const SEVERAL_MIN: usize = 3;
 
-/// How many connections there may be.
+/// The limits of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shares {
-    /// Of hosts.
+    /// The connections of hosts.
     pub hosts: ConnectionLimits,
-    /// Of management.
+    /// The connections of management.
     pub management: usize,
-    /// Of hosts, while they are forwarded: each takes two descriptors, and management none. Over
-    /// the network two more at each end.
+    /// The connections of hosts while they are forwarded: each takes two descriptors, and
+    /// management takes none. Over the network each takes two more at each end.
     pub forwarded: ConnectionLimits,
 }
 
 impl Shares {
-    /// With so many descriptors in all: a quarter of what the array does not need itself is
-    /// management's, as far as it takes so many, and hosts have the rest.
+    /// Distributes `limit` descriptors: of those that the array itself does not need, management
+    /// gets a quarter, up to its maximum, and hosts get the rest.
     fn of(limit: u64, needs: Needs) -> Self {
         let free = limit.saturating_sub(needs.own());
         let management = (free / 4).clamp(1, http::CONNECTIONS_MAX as u64);
@@ -46,7 +47,7 @@ impl Shares {
     }
 }
 
-/// What decides how many descriptors the array needs.
+/// The parameters that determine how many descriptors the array needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Needs {
     /// Threads of the front end.
@@ -60,7 +61,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Returns what the array itself needs.
+    /// Returns the number of descriptors that the array itself needs.
     fn own(self) -> u64 {
         let more_devices = match self.devices {
             0 | 1 => 0,
@@ -72,15 +73,15 @@ impl Needs {
         OWN + of_link + more_devices + of_threads + self.portals as u64 + 1
     }
 
-    /// Returns how many descriptors it takes for all connections that there may ever be.
+    /// Returns the number of descriptors for the maximum number of connections.
     fn with_all_connections(self) -> u64 {
         let of_host = if self.has_link { 3 } else { 1 };
         self.own() + of_host * u64::from(ConnectionLimits::MOST.all) + http::CONNECTIONS_MAX as u64
     }
 }
 
-/// Raises the limit of descriptors as far as the process may (what a shell gives is 1,024, for the
-/// sake of programs that use `select`), and shares them. Says so if they are not enough.
+/// Raises the limit of descriptors to the hard limit (the default is 1,024, for programs that use
+/// `select`), and distributes them. Logs a warning if they are not enough.
 pub fn take(needs: Needs) -> Shares {
     let limit = raise();
     let (shares, needed) = (Shares::of(limit, needs), needs.with_all_connections());
@@ -97,7 +98,7 @@ pub fn take(needs: Needs) -> Shares {
     shares
 }
 
-/// Raises the soft limit to the hard one; what it is then.
+/// Raises the soft limit to the hard limit; returns the new soft limit.
 fn raise() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let most = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -122,7 +123,7 @@ mod tests {
                 assert!(all <= limit, "{limit}: {hosts:?}, {management}");
                 assert!(own + 2 * u64::from(forwarded.all) <= limit, "{limit}: {forwarded:?}");
                 assert!(hosts.all >= 1 && management >= 1 && hosts.per_address <= hosts.all);
-                // What is not given away is what nobody may have.
+                // Descriptors are left over only if all connections are at their maximum.
                 let is_most = hosts == ConnectionLimits::MOST;
                 assert!(all == limit || is_most && management == http::CONNECTIONS_MAX);
             }
@@ -134,10 +135,10 @@ mod tests {
         }
         let small = Shares::of(256, Needs { threads: 2, portals: 1, devices: 1, has_link: false });
         assert_eq!((small.hosts.all, small.hosts.per_address, small.management), (137, 34, 45));
-        // Whatever there is, something is tried.
+        // Even with too few descriptors there is at least one connection each.
         let many = Needs { threads: 8, portals: 256, devices: 1, has_link: false };
         assert_eq!(Shares::of(0, many).management, 1);
-        // A ring of each thread for each device, and the devices.
+        // Each thread has a ring for each device; and the devices themselves.
         let own = |devices| Needs { threads: 4, portals: 1, devices, has_link: false }.own();
         assert_eq!([own(2) - own(1), own(3) - own(1), own(18) - own(1)], [10, 10, 85]);
     }

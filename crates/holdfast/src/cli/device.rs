@@ -1,4 +1,4 @@
-//! `device …`: what the pool is on.
+//! `device …`: the devices of the pool.
 
 mod tables;
 
@@ -16,10 +16,10 @@ use super::failure::Failure;
 use super::output::{Align, show, table};
 use super::size::human;
 
-/// Transfers that took longer are slow: where the mean does, there is an alert (`device-slow`).
+/// Transfers that take longer are slow: if the mean does, there is an alert (`device-slow`).
 const SLOW_US: u64 = 20_000;
 
-/// Shows the devices of the pool, and changes which ones it has.
+/// Shows the devices of the pool, and adds, replaces or removes devices.
 pub fn run(common: &Common, verb: &DeviceVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let told = |device: &Device, text: &str| show(common.form, device, || format!("{text}\n"));
@@ -38,7 +38,7 @@ pub fn run(common: &Common, verb: &DeviceVerb) -> Result<(), Failure> {
         }
         DeviceVerb::Replace { number, place, force } => {
             let device = add(&client, place, Some(*number), *force)?;
-            // In stripes it has the number of the other.
+            // In stripes the new device has the number of the one that it replaces.
             let text = match device.number == *number {
                 true => came(&device),
                 false => format!("{} Device {number} is out of the pool.", came(&device)),
@@ -88,7 +88,7 @@ fn add(
     replaces: Option<u16>,
     force: bool,
 ) -> Result<Device, Failure> {
-    // Of here, and the array may run elsewhere in the file system.
+    // The path is relative to this process; the array may have another working directory.
     let path =
         std::path::absolute(place).map_err(|error| Failure::of_file("use", place, &error))?;
     let place = path.display().to_string();
@@ -100,7 +100,7 @@ fn set_state(client: &Client, number: u16, state: DeviceState) -> Result<Device,
     client.patch(&format!("/v1/devices/{number}"), &change)
 }
 
-/// Returns what to say of a device that came.
+/// Returns the message for a device that was added.
 fn came(device: &Device) -> String {
     let Device { number, name, .. } = device;
     match device.state {
@@ -111,7 +111,7 @@ fn came(device: &Device) -> String {
     }
 }
 
-/// Returns a table of the devices; of several also what was asked of all of them together.
+/// Returns a table of the devices; for several, also their total I/O.
 fn text_of(found: &Devices) -> String {
     match &found.together {
         None => device_table(&found.devices),
@@ -158,12 +158,12 @@ fn member_table(devices: &[Device]) -> String {
     table(&columns, &devices.iter().map(row).collect::<Vec<_>>(), "No devices.")
 }
 
-/// Returns where it is, if that is known.
+/// Returns the location of the device, if it is known.
 fn name_of(device: &Device) -> String {
     if device.name.is_empty() { "-".into() } else { device.name.clone() }
 }
 
-/// Returns the state, with how far it is.
+/// Returns the state, with its progress.
 fn state_of(device: &Device) -> String {
     let words = in_words(device.state);
     match device.catching_up {

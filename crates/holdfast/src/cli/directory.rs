@@ -92,7 +92,7 @@ fn text(settings: &DirectorySettings) -> String {
     ])
 }
 
-/// Shows what tests came to; fails if a server can't be used.
+/// Shows the results of tests; fails if a server can't be used.
 fn test(common: &Common, found: DirectoryServers) -> Result<(), Failure> {
     let row = |one: &DirectoryServer| {
         let outcome = one.error.clone().or_else(|| one.found.clone()).unwrap_or_default();

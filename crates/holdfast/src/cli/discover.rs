@@ -1,5 +1,5 @@
 //! How a verb finds the running array: by the run file that `serve` leaves in its pool, and in a
-//! directory of the user that lists all arrays. A run file holds the address, the token and the
+//! directory of the user that lists all arrays. A run file contains the address, the token and the
 //! fingerprint of the management interface, so only its owner may read it.
 
 use std::fs;
@@ -29,7 +29,7 @@ pub struct RunFile {
     pub v: u32,
     /// The address of the management interface.
     pub api: SocketAddr,
-    /// The token that requests must carry.
+    /// The token that requests must contain.
     pub token: String,
     /// The SHA-256 of its certificate, in hex; without one, management speaks plain HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,13 +38,14 @@ pub struct RunFile {
     pub pid: u32,
     /// The pool's directory or device.
     pub pool: PathBuf,
-    /// Those of its other devices, if it has several, and of those that are missing.
+    /// The directories or devices of the other devices of the pool, if it has several, including
+    /// missing ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<PathBuf>,
 }
 
 impl RunFile {
-    /// Reads one. `Ok(None)` if it does not exist.
+    /// Reads a run file. `Ok(None)` if it does not exist.
     fn read(path: &Path) -> Result<Option<Self>, Failure> {
         let bytes = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -74,14 +75,14 @@ impl RunFile {
     }
 }
 
-/// The run files of a running array; they go away with it.
+/// The run files of a running array; they are removed on drop.
 pub struct Registered {
     paths: Vec<PathBuf>,
 }
 
 impl Registered {
-    /// Writes them: into the pool, if it is a directory, and into the user's directory. An array
-    /// that can write neither, because a filesystem is full, runs all the same.
+    /// Writes the run files: into the pool, if it is a directory, and into the user's directory. An
+    /// array that can write neither, because a filesystem is full, runs nevertheless.
     pub fn new(run: &RunFile) -> Self {
         let mut registered = Self { paths: Vec::new() };
         if run.pool.is_dir() {
@@ -104,9 +105,9 @@ impl Registered {
         registered
     }
 
-    /// Rewrites them after a change.
+    /// Rewrites the run files after a change.
     pub fn write_again(&self, run: &RunFile) {
-        // The one in the pool last: whoever sees it there finds it in the others, too.
+        // The one in the pool last: a process that sees it there finds the others, too.
         for path in self.paths.iter().rev() {
             if let Err(error) = write_run_file(path, run) {
                 tracing::warn!("{} stays as it was: {error}", path.display());
@@ -119,7 +120,7 @@ impl Registered {
             Ok(()) => self.paths.push(path.to_owned()),
             Err(error) => {
                 tracing::warn!("can't write {}: {error}", path.display());
-                // One of an earlier run would mislead verbs. Usually there is none.
+                // A run file of an earlier run would mislead verbs. Usually there is none.
                 let _ = fs::remove_file(path);
             }
         }
@@ -136,8 +137,8 @@ impl Drop for Registered {
     }
 }
 
-/// Removes the files of killed processes. If another process has such a number by now, the file is
-/// removed after that one has ended.
+/// Removes the files of killed processes. If another process has the same number now, the file is
+/// removed after that process ends.
 fn remove_stale(directory: &Path) {
     if private::check_owner(directory).is_err() {
         return; // it is not there yet, or somebody else's
@@ -191,7 +192,7 @@ fn listed() -> Vec<RunFile> {
     found
 }
 
-/// The address of management, and the token for it.
+/// The address of management, with the token and the verification.
 pub struct Address {
     /// The management interface.
     pub api: ApiPlace,
@@ -199,7 +200,7 @@ pub struct Address {
     pub token: String,
     /// How to verify the array.
     pub trust: Trust,
-    /// What to report if there is no response.
+    /// The source of the address, to report if there is no response.
     pub origin: String,
 }
 
@@ -291,7 +292,8 @@ fn by_pool(pool: &Path) -> Result<RunFile, Failure> {
 /// Returns the run file of the array that serves a place, without links; `listed` has those of all
 /// arrays.
 fn serving(place: &Path, listed: impl FnOnce() -> Vec<RunFile>) -> Option<RunFile> {
-    // One that was killed leaves its own. The next may have begun without this device, at another.
+    // A killed array leaves its run file. The next one may have started without this device, at
+    // another address.
     let in_pool = RunFile::read(&place.join(RUN_FILE)).ok().flatten().filter(RunFile::is_alive);
     let is_of = |run: &RunFile| run.pool == place || run.places.iter().any(|it| it == place);
     in_pool.or_else(|| listed().into_iter().find(is_of))
@@ -316,15 +318,15 @@ fn the_only_one() -> Result<RunFile, Failure> {
     }
 }
 
-/// A file with a token: a run file, or one with nothing else.
+/// A file with a token: a run file, or a file with only a token.
 struct TokenFile {
     token: String,
     run: Option<RunFile>,
 }
 
 impl TokenFile {
-    /// Returns the token alone, if there is no file for it: not as an argument, which other users
-    /// can see.
+    /// Returns the token in the environment variable, for use without a file: not as an argument,
+    /// which other users can see.
     fn of_environment() -> Result<Option<Self>, Failure> {
         let told = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
         let token = told.map(|token| token.trim().to_owned());

@@ -1,4 +1,4 @@
-//! Where management listens.
+//! The listening address of management.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -43,12 +43,12 @@ pub(super) fn api_address(
     )))
 }
 
-/// How long whoever has taken the pool over waits for the address: the process before may be on its
-/// way out, with sockets yet to close.
+/// How long the process that has taken the pool over waits for the address: the previous process
+/// may be ending, with sockets that are not closed yet.
 const IN_USE_MAX: Duration = Duration::from_secs(2);
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// As [`bind`], after another process that may not have gone altogether.
+/// Like [`bind`], after another process that may not have ended completely.
 pub(super) fn bind_after_another(api: SocketAddr, may_move: bool) -> Result<Bound, Failure> {
     let began = Instant::now();
     while began.elapsed() < IN_USE_MAX {
@@ -79,7 +79,7 @@ pub(super) fn bind(api: SocketAddr, may_move: bool) -> Result<Bound, Failure> {
 mod tests {
     use super::*;
 
-    /// Of a process that was killed the claim may be free before its sockets are closed.
+    /// The claim of a killed process may be free before its sockets are closed.
     #[test]
     fn who_takes_over_has_the_address_as_soon_as_the_one_before_lets_go_of_it() {
         let before = Bound::new("127.0.0.1:0".parse().unwrap()).unwrap();

@@ -12,14 +12,14 @@ Exit codes:
   3  no array can be reached, or several can
   4  this machine failed: a file, a device or an address is not available";
 
-/// Why a verb failed: one line, which says what to do.
+/// The reason why a verb failed: one line, which says what to do.
 #[derive(Debug)]
 pub enum Failure {
     /// The array or the pool refused.
     Refused(String),
-    /// The command line or the configuration makes no sense.
+    /// The command line or the configuration is invalid.
     Usage(String),
-    /// No array can be reached, or several can.
+    /// No array can be reached, or the choice is ambiguous.
     Unreachable(String),
     /// A file, a device or an address is not available.
     Machine(String),
@@ -36,7 +36,7 @@ impl Failure {
         })
     }
 
-    /// Returns the system's error for a file.
+    /// Returns the failure for an error of the system on a file.
     pub fn of_file(what: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::Machine(format!("can't {what} {}: {error}", path.display()))
     }

@@ -1,5 +1,5 @@
-//! `serve --fence reservations`: the devices of the pool are reserved for one of two controllers,
-//! which are on two machines (RFC 0015).
+//! `serve --fence reservations`: the devices of the pool are reserved for one of two controllers on
+//! two machines (RFC 0015).
 
 use std::collections::BTreeSet;
 use std::io;
@@ -21,13 +21,13 @@ use crate::serve::ServeError;
 use crate::serve::controllers::fence::{Guard, Held, Named, TakeError, Turn, quorum};
 use crate::serve::controllers::{AwaitTurn, Claim, Controller, Meeting};
 
-/// How long a process of this machine that was just ended may still have the devices.
+/// How long a process of this machine that was just ended may still hold the claim.
 const CLAIMED_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
-/// A device that has not answered by then counts as missing.
+/// The timeout after which a device without response counts as missing.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
-/// That this process has the pool: which devices of it, and what keeps them.
+/// The proof that this process has the pool: the reserved devices, and the guard that keeps them.
 #[derive(Clone)]
 pub struct Fence {
     guard: Arc<Guard>,
@@ -35,7 +35,7 @@ pub struct Fence {
     serves_from: Instant,
 }
 
-/// Waiting for the pool.
+/// A process that waits for the pool.
 pub struct Fencing {
     turn: Turn,
     claim: Claim,
@@ -43,7 +43,7 @@ pub struct Fencing {
 }
 
 impl Fencing {
-    /// Looks at the devices of the pool, which must be such that can be reserved.
+    /// Opens the devices of the pool, which must support reservations.
     pub fn begin(own: Controller, pool: &[PathBuf], meeting: &Meeting) -> Result<Self, Failure> {
         let mut named = Vec::new();
         for (path, opened) in open_all(pool) {
@@ -72,7 +72,7 @@ impl Fencing {
         Ok(Self { turn, claim, fence: Arc::default() })
     }
 
-    /// Takes the pool if that is to be had at once.
+    /// Takes the pool if it is available at once.
     pub fn attempt(mut self) -> Result<Result<(Claim, Fence), Self>, Failure> {
         match self.turn.attempt().map_err(of_turn)? {
             None => Ok(Err(self)),
@@ -83,12 +83,14 @@ impl Fencing {
         }
     }
 
-    /// Returns what waits until it is to be had, and where it is found then that it was taken.
+    /// Returns a function that waits until the pool is available, and the place where it stores the
+    /// fence.
     pub fn wait(self) -> (AwaitTurn, Arc<Mutex<Option<Fence>>>) {
         let Self { turn, claim, fence } = self;
         let taken = fence.clone();
         let wait = move |has_turn: Box<dyn FnOnce() + Send>| {
-            // Of one machine nobody else is here, and it watches: who leaves the pool waits longer.
+            // No other process of this machine serves the pool, and this one watches: a controller
+            // that gives up the pool waits longer.
             has_turn();
             let held = turn.wait()?;
             *taken.lock() = Some(Fence::keep(&held)?);
@@ -105,7 +107,8 @@ fn of_turn(error: io::Error) -> Failure {
     }
 }
 
-/// Whoever has the pool on this machine is the same to the devices: there must be no other one.
+/// Takes the claim of this machine. The devices can't distinguish processes of one machine, so
+/// there must be only one.
 fn claim_of_machine(meeting: &Meeting) -> Result<Claim, Failure> {
     let begun = Instant::now();
     loop {
@@ -125,11 +128,11 @@ fn claim_of_machine(meeting: &Meeting) -> Result<Claim, Failure> {
 
 type Opened<'a> = (&'a PathBuf, Result<Named, ReservationError>);
 
-/// Opens all devices, side by side, to ask them who may write.
+/// Opens all devices in parallel, to query their reservations.
 fn open_all(pool: &[PathBuf]) -> Vec<Opened<'_>> {
     let begin = |path: &PathBuf| {
         let ((sender, receiver), path) = (mpsc::channel(), path.clone());
-        // Nobody waits any more if it took too long.
+        // The receiver is gone after a timeout.
         thread::spawn(move || drop(sender.send(open(&path))));
         receiver
     };
@@ -143,7 +146,7 @@ fn open_all(pool: &[PathBuf]) -> Vec<Opened<'_>> {
     opening.into_iter().map(wait).collect()
 }
 
-/// Returns a device that answers, by the name that its place has.
+/// Opens a device, with the name of its place.
 fn open(path: &Path) -> Result<Named, ReservationError> {
     let path = path.canonicalize()?;
     let device = ReservedDevice::open(&path)?;
@@ -159,12 +162,12 @@ impl Fence {
         Ok(Self { guard, names, serves_from: held.serves_from })
     }
 
-    /// Returns what keeps the devices.
+    /// Returns the guard that keeps the reservations.
     pub fn guard(&self) -> &Arc<Guard> {
         &self.guard
     }
 
-    /// Returns those of the places that may be written to. The others are missing.
+    /// Returns the places whose devices are reserved. The others count as missing.
     pub fn of(&self, places: Places) -> Places {
         let Places { all, mut missing } = places;
         let is_held = |place: &Place| self.names.contains(&place.name());
@@ -173,8 +176,8 @@ impl Fence {
         Places { all: held, missing }
     }
 
-    /// Refuses a pool of which others may have a quorum, as it has more devices than were named;
-    /// and has this process ended when one of them says that it is fenced.
+    /// Refuses a pool of which another controller may have a quorum, because it has more devices
+    /// than were named. Ends this process when one of its devices reports that it is fenced.
     pub fn look_at(&self, medium: &Medium) -> Result<(), Failure> {
         let files = medium.files();
         for (name, file) in &files {
@@ -191,12 +194,12 @@ impl Fence {
         )))
     }
 
-    /// Has this process ended when a device that it writes to says that it is fenced.
+    /// Ends this process when a device to which it writes reports that it is fenced.
     pub fn watch(&self, name: &str, file: &FileDisk) {
         file.when_fenced(self.guard.when_fenced(name.to_owned()));
     }
 
-    /// Takes a device that comes to the pool, before anything else is done to it.
+    /// Reserves a device that is added to the pool, before anything else is done to it.
     pub fn admit(&self, path: &Path) -> Result<(), Failure> {
         let refuse = |error: TakeError| {
             Failure::Refused(format!("{}: {error}: it can't be reserved", path.display()))
@@ -205,18 +208,18 @@ impl Fence {
         self.guard.add(&named).map_err(refuse)
     }
 
-    /// Nothing is written to the pool any more: the other controller may have it.
+    /// Gives up the devices after the last write to the pool: the other controller may take it.
     pub fn end(&self) {
         self.guard.end();
     }
 
-    /// Waits until hosts may be answered.
+    /// Waits until hosts may be served.
     pub fn wait(&self) {
         thread::sleep(self.serves_from.saturating_duration_since(Instant::now()));
     }
 }
 
-/// The process is fenced: it ends at once, with all connections of hosts, whatever they have sent.
+/// Ends the fenced process at once, with all connections of hosts, regardless of what they sent.
 fn end_process(why: &str) {
     tracing::error!("{why}: this controller does not have the pool any more, and ends");
     process::exit(i32::from(GIVES_WAY));

@@ -1,4 +1,4 @@
-//! The first start of `serve`, in an empty directory: it makes the pool and a first token, and
+//! The first start of `serve`, in an empty directory: it creates the pool and a first token, and
 //! prints the next steps.
 
 use std::ffi::OsStr;
@@ -22,14 +22,14 @@ const TOKEN: &str = "first";
 /// The name of the volume in the first command that is shown.
 const VOLUME: &str = "data";
 
-/// A pool that was just made.
+/// A pool that was just created.
 pub struct First {
     pool: PathBuf,
     data: Vec<PathBuf>,
     size: Size,
 }
 
-/// What a first start prints, once.
+/// The output of a first start, once.
 #[derive(Serialize)]
 pub struct Beginning {
     data: PathBuf,
@@ -46,8 +46,8 @@ pub struct Beginning {
 }
 
 impl First {
-    /// Makes the pool, once it is certain that hosts could log in: a start that fails because a
-    /// port is taken leaves nothing behind.
+    /// Creates the pool, after checking that the ports are free: a start that fails because a port
+    /// is taken leaves nothing behind.
     pub fn make(places: &Places, options: &ServeArgs) -> Result<Self, Failure> {
         for portal in &options.iscsi {
             let address = portal.address;
@@ -61,7 +61,7 @@ impl First {
         Ok(Self { pool, data, size })
     }
 
-    /// Makes the first token, and the next commands.
+    /// Creates the first token, and the next commands.
     pub fn beginning(
         &self,
         array: &Array,
@@ -89,14 +89,14 @@ impl First {
 }
 
 impl Beginning {
-    /// Returns the first line: what was made.
+    /// Returns the first line: what was created.
     pub fn made(&self) -> String {
         let more = self.devices.iter().skip(1).map(|data| format!(", {}", data.display()));
         let (data, more) = (self.data.display(), more.collect::<String>());
         format!("Pool made: {data}{more}, {}.\n", self.size)
     }
 
-    /// Returns the last lines: how to go on.
+    /// Returns the last lines: the next steps.
     pub fn next(&self, url: &str) -> String {
         let mut text = format!("\nWeb page: {url}\n");
         match &self.token {
@@ -112,7 +112,7 @@ impl Beginning {
     }
 }
 
-/// Returns an API token of the built-in user; the pool keeps its hash.
+/// Creates an API token of the built-in user and returns it; the pool stores its hash.
 fn token(array: &Array) -> Result<String, Failure> {
     let mut entropy = [0; 32];
     sys::entropy(&mut entropy).map_err(|error| Failure::Machine(error.to_string()))?;
@@ -142,8 +142,8 @@ fn quoted(word: &OsStr) -> String {
     }
 }
 
-/// Returns whether the standard output goes to the system's log, which keeps everything printed:
-/// systemd tells services which file that is (`systemd.exec(5)`, `JOURNAL_STREAM`).
+/// Returns whether the standard output goes to the system's log, which stores all output: systemd
+/// passes the identity of that file to services (`systemd.exec(5)`, `JOURNAL_STREAM`).
 fn is_journal() -> bool {
     let Ok(told) = std::env::var("JOURNAL_STREAM") else { return false };
     let own = rustix::fs::fstat(std::io::stdout());

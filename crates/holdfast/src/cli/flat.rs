@@ -1,4 +1,4 @@
-//! Any response as CSV (RFC 4180): the content of `--json`, with a line for each object.
+//! Converts any response to CSV (RFC 4180): the content of `--json`, with a line for each object.
 //!
 //! The columns are the fields in the order in which they are declared; a field of a field is called
 //! `field.inner`. Values are those of JSON: bytes and milliseconds, not `10 GiB`.
@@ -23,7 +23,7 @@ enum Value {
     Fields(Vec<(String, Value)>),
 }
 
-/// Returns the lines of a response. An empty list has no lines, as its fields are not known.
+/// Returns the lines of a response. An empty list has no lines, because its fields are unknown.
 ///
 /// # Errors
 /// If the response can't be written, which never happens with those of the interface.
@@ -35,7 +35,7 @@ pub fn text<T: Serialize>(answer: &T) -> Result<String, Failure> {
 /// Returns the fields of one object, with the names of the columns.
 ///
 /// # Errors
-/// The same.
+/// As for [`text`].
 pub fn fields<T: Serialize>(object: &T) -> Result<Vec<(String, String)>, Failure> {
     value(object).map(|object| flattened(&object))
 }
@@ -98,8 +98,8 @@ fn flatten(name: &str, value: &Value, into: &mut Vec<(String, String)>) {
 }
 
 impl Value {
-    /// In one field: `name=value` for the fields of an object, the elements of a list, separated by
-    /// blanks.
+    /// Returns the text in one field: `name=value` for the fields of an object, the elements of a
+    /// list, separated by blanks.
     fn text(&self) -> String {
         match self {
             Self::Plain(text) => text.clone(),

@@ -91,7 +91,7 @@ fn end(client: &Client, name: &str, eradicate: bool) -> Result<(), Failure> {
     if eradicate { client.eradicate(RESOURCE, &[name]) } else { Ok(()) }
 }
 
-/// Adds or removes members of a kind, as many at once as one request may have.
+/// Adds or removes members of a kind, in requests of the maximum number of names.
 fn with(
     client: &Client,
     method: Method,
@@ -115,7 +115,7 @@ fn change(
 ) -> Result<(), Failure> {
     let Members { volumes, hosts, host_groups } = members;
     let method = if adds { Method::POST } else { Method::DELETE };
-    // There are members of one kind only.
+    // The members of a group are of one kind only.
     for (kind, members) in [("volumes", volumes), ("hosts", hosts), ("host-groups", host_groups)] {
         with(client, method.clone(), kind, name, members)?;
     }
@@ -123,8 +123,8 @@ fn change(
     show(common.form, &shown, || shown.sentence())
 }
 
-/// Refuses to lose a time of day without a word: the array clears it with an interval that is not
-/// of whole days.
+/// Refuses to clear a time of day silently: the array clears it if the interval is not of whole
+/// days.
 fn keeps_time_of_day(client: &Client, name: &str, asked: &ScheduleArgs) -> Result<(), Failure> {
     let is_of_days = |every: Duration| every.as_secs().is_multiple_of(DAY_S);
     if asked.at.is_some() || asked.every.is_none_or(is_of_days) {
@@ -142,7 +142,7 @@ fn keeps_time_of_day(client: &Client, name: &str, asked: &ScheduleArgs) -> Resul
 /// Returns a change to schedule and retention, in the form of REST 2.x.
 fn patch(asked: &ScheduleArgs) -> serde_json::Value {
     let ms = |time: Duration| json!(time.as_millis() as u64);
-    // A time of day of none is `null`, which clears it.
+    // The time of day `none` becomes `null`, which clears it.
     let fields = |fields: [(&str, Option<serde_json::Value>); 3]| {
         let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         given.collect::<Map<_, _>>()

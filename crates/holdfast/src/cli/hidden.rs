@@ -1,5 +1,5 @@
-//! Passwords from the standard input: from a terminal without echo, otherwise its one line. They
-//! are never arguments, which other users of a machine can read.
+//! Passwords from the standard input: from a terminal without echo, otherwise a single line. They
+//! are never arguments, which other users of the machine can read.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
@@ -12,11 +12,12 @@ use super::failure::Failure;
 /// The maximum number of bytes of a line: more than any password has.
 const LINE_BYTES_MAX: usize = 1024;
 
-/// A terminal that shows nothing of what is typed, until this is dropped.
+/// A terminal without echo, until this is dropped.
 struct Hidden(Termios);
 
 impl Hidden {
-    /// Interrupts are bytes meanwhile: one that ended the program would leave the terminal so.
+    /// Disables echo. Interrupts arrive as bytes meanwhile: one that ended the program would leave
+    /// the terminal without echo.
     fn begin() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut hidden = before.clone();
@@ -61,12 +62,12 @@ fn line(input: impl BufRead) -> io::Result<Option<String>> {
     for byte in input.bytes() {
         match byte? {
             b'\n' | b'\r' => break,
-            // Control-C, and Control-D where nothing was typed.
+            // Control-C, or Control-D on an empty line.
             0x03 => return Ok(None),
             0x04 if typed.is_empty() => return Ok(None),
-            // Backspace and Delete take a character back, which may have several bytes.
+            // Backspace and Delete remove a character, which may have several bytes.
             0x08 | 0x7f => while typed.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {},
-            // Control-U takes all back.
+            // Control-U removes the whole line.
             0x15 => typed.clear(),
             _ if typed.len() == LINE_BYTES_MAX => return Err(io::Error::other("it is too long")),
             byte => typed.push(byte),

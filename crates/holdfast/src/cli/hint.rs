@@ -1,5 +1,4 @@
-//! What to type instead of a verb that there is not: other programs call the same things
-//! otherwise, and put them in another order.
+//! Suggestions for an unknown verb: other programs use other names, and another order of words.
 
 use std::ffi::OsString;
 
@@ -8,7 +7,7 @@ use clap::{Command, CommandFactory};
 
 use super::args::Cli;
 
-/// What others say, and what is said here, the likeliest first.
+/// The words of other programs, and the corresponding verbs, the likeliest first.
 const SYNONYMS: [(&[&str], &[&str]); 14] = [
     (&["rm", "del", "delete", "remove", "drop"], &["destroy", "delete", "remove"]),
     (&["ls", "dir"], &["list"]),
@@ -26,10 +25,10 @@ const SYNONYMS: [(&[&str], &[&str]); 14] = [
     (&["snap", "snapshots", "backup"], &["snapshot"]),
 ];
 
-/// So many are named, where there are several.
+/// The maximum number of suggestions.
 const NAMED_MAX: usize = 3;
 
-/// Returns one line on a verb that there is not; `None` if it is not like any that there is.
+/// Returns one line of suggestions for an unknown verb; `None` if it resembles no verb.
 pub fn of(words: &[OsString], error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
@@ -49,7 +48,7 @@ pub fn of(words: &[OsString], error: &clap::Error) -> Option<String> {
     Some(format!("there is no {word:?} here; what is meant may be: {all} (--help tells more)"))
 }
 
-/// Returns the innermost verb before a word, and how it is called.
+/// Returns the innermost verb before a word, and its full name.
 fn walked<'a>(root: &'a Command, words: &[OsString], end: &str) -> (&'a Command, String) {
     let (mut verb, mut path) = (root, root.get_name().to_owned());
     for word in words.iter().skip(1).filter_map(|word| word.to_str()) {
@@ -74,7 +73,7 @@ fn meant(root: &Command, verb: &Command, path: &str, word: &str) -> Vec<String> 
     if !here.is_empty() {
         return here;
     }
-    // Of what it is said comes first here, and then what is done; elsewhere it is a verb of all.
+    // The noun precedes the verb here; in other programs one verb applies to all nouns.
     let anywhere = own.iter().copied().chain([word.as_str()]);
     let with_noun = anywhere.flat_map(|name| {
         let nouns = root.get_subcommands().filter(|noun| noun.get_name() != "help");
