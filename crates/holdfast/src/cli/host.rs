@@ -36,7 +36,7 @@ struct Chap {
     target_user: Option<String>,
 }
 
-/// How many paths a host is logged in on.
+/// The paths on which a host is logged in.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Connectivity {
     details: String,
@@ -104,7 +104,7 @@ pub fn find(client: &Client, name: &str) -> Result<Host, Failure> {
     client.item(RESOURCE, &named("names", name)?)
 }
 
-/// Makes a host.
+/// Creates a host.
 pub fn create(client: &Client, name: &str, body: &Value) -> Result<Host, Failure> {
     first(client.change(Method::POST, RESOURCE, &named("names", name)?, body)?)
 }
@@ -118,7 +118,7 @@ fn change(client: &Client, name: &str, body: &Value) -> Result<Host, Failure> {
     first(client.change(Method::PATCH, RESOURCE, &named("names", name)?, body)?)
 }
 
-/// Returns a body of the fields that are given.
+/// Returns a request body of the given fields.
 fn fields<const N: usize>(all: [(&str, Option<Value>); N]) -> Value {
     let given = all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     given.collect::<Map<_, _>>().into()
@@ -127,10 +127,10 @@ fn fields<const N: usize>(all: [(&str, Option<Value>); N]) -> Value {
 /// A user and its secret.
 type User<'a> = (&'a str, &'a str);
 
-/// What removes a user.
+/// The user that removes the previous one.
 const NONE: User<'static> = ("", "");
 
-/// Returns both directions: one that is left out would stay as it is.
+/// Returns the fields of both directions: an omitted one would not change.
 fn chap_fields(host: User<'_>, target: User<'_>) -> Value {
     json!({
         "host_user": host.0,
@@ -154,7 +154,7 @@ fn credentials(
     let (Some(user), Some(file)) = (user, file) else { return Ok(None) };
     let secret = management::private::read_secret(file)?;
     if user.is_empty() || secret.is_empty() {
-        // For the array that would be none.
+        // To the array an empty user would mean removal.
         let text = "neither a CHAP user nor its secret may be empty; --no-chap removes both";
         return Err(Failure::Usage(text.into()));
     }

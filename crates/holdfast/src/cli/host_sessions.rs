@@ -9,7 +9,7 @@ use super::output::{Align, Form, show, table};
 
 /// Shows the sessions of one host, or of all.
 pub fn run(client: &Client, form: Form, name: Option<&str>) -> Result<(), Failure> {
-    // A nonexistent host has no sessions, but an empty list would hide a typing error.
+    // A nonexistent host has no sessions, but an empty list would hide a typo.
     let host = name.map(|name| host::find(client, name)).transpose()?;
     let all: HostSessions = client.get("/v1/host-sessions")?;
     let is_meant = |session: &HostSession| {

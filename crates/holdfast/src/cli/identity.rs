@@ -1,4 +1,4 @@
-//! The identity of a running array to those who manage it: its certificate, and where that is kept.
+//! The identity of a running array in management: its certificate, and where that is stored.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub fn of_array(
     }
     let directory = directory(config, place, pool_id);
     let directory = directory.as_deref().map_err(|failure| {
-        // Which kind of failure it is matters to nobody: there is another place.
+        // The kind of failure does not matter: there is another directory to try.
         management::Error::Machine(failure.to_string())
     });
     let otherwise = discover::user_directory().join(name_of(pool_id));
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(own.path().parent(), Some(pool.as_path()));
         let path = |name: &str| Some(directory.path().join(name));
         (config.certificate, config.private_key) = (path("a.pem"), path("a.key"));
-        // What is configured is not made.
+        // A configured certificate is not generated.
         assert!(matches!(of(&config), Err(Failure::Machine(_))));
         let (certificate, key) = (directory.path().join("a.pem"), directory.path().join("a.key"));
         certificate::make(&certificate, &key, [127, 0, 0, 1].into()).unwrap();

@@ -19,18 +19,18 @@ use super::medium::{Medium, Use};
 use super::output::show;
 use super::place::Places;
 
-/// The findings of the store, and the names that an administrator gave.
+/// The findings of the store, and the names of the volumes.
 #[derive(Serialize)]
 struct Shown {
     #[serde(flatten)]
     report: InspectReport,
     /// The names of the volumes, by their ids.
     names: BTreeMap<u64, String>,
-    /// Of a pool on several devices: which are there, and which it takes.
+    /// For a pool on several devices: which are present, and which are required.
     devices: Option<Devices>,
 }
 
-/// Shows the pool. Findings are listed in the report, and make the exit code 1.
+/// Shows the pool. Findings are listed in the report, and the exit code is then 1.
 pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> {
     let named = [&options.places, &common.pool];
     let Some(pool) = named.into_iter().find(|paths| !paths.is_empty()) else {
@@ -56,7 +56,7 @@ pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> 
     };
     let wanted = InspectOptions { volume, data: options.data };
     let mut report = store::inspect(segments, wanted)?;
-    // If the store can't be loaded, that has failed above; here only its objects can fail.
+    // If the store can't be loaded, `inspect` has failed above; here only the objects can fail.
     report.findings.extend(objects.err().map(|failure| failure.to_string()));
     let is_sound = report.findings.is_empty();
     let shown = Shown { report, names, devices };
@@ -64,8 +64,8 @@ pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> 
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns the names of an administrator's objects, checked against the volumes of the store. A
-/// stopped pool is only read.
+/// Returns the names of an administrator's objects, checked against the volumes of the store. The
+/// pool is only read.
 fn load_names(segments: &Shared) -> Result<BTreeMap<u64, String>, Failure> {
     let options = OpenOptions { memory_bytes: 0, ..OpenOptions::default() };
     let store = Store::load(segments.clone(), options)?;

@@ -1,13 +1,13 @@
-//! Lengths of time, as they are typed and shown.
+//! Durations, as they are typed and shown.
 
 use std::time::Duration;
 
 const UNITS: [(&str, u64); 4] = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)];
 
-/// `7d`, `12h`, `30m`, `45s`; `None` is `off`.
+/// Parses `7d`, `12h`, `30m`, `45s`; returns `None` for `off`.
 ///
 /// # Errors
-/// A line that says what is allowed.
+/// One line that says what is allowed.
 pub fn parse(text: &str) -> Result<Option<Duration>, String> {
     if text == "off" {
         return Ok(None);
@@ -21,8 +21,8 @@ pub fn parse(text: &str) -> Result<Option<Duration>, String> {
     found.map(Duration::from_secs).map(Some).ok_or_else(refused)
 }
 
-/// Returns a number of seconds in the largest unit that it is a whole number of, as [`parse`] takes
-/// it.
+/// Returns a number of seconds in the largest unit of which it is a multiple, in the form of
+/// [`parse`].
 pub fn text(seconds: u64) -> String {
     let whole = UNITS.iter().rev().find(|(_, unit)| seconds > 0 && seconds.is_multiple_of(*unit));
     whole.map_or_else(|| format!("{seconds}s"), |(name, unit)| format!("{}{name}", seconds / unit))

@@ -1,4 +1,4 @@
-//! `volume limit`, `volume-group limit`: limits on what hosts do with a volume, or with those of a
+//! `volume limit`, `volume-group limit`: limits on I/O of hosts to a volume, or to the volumes of a
 //! group.
 
 use array::limits::{BANDWIDTH_LIMIT, IOPS_LIMIT};
@@ -43,7 +43,7 @@ impl From<Item> for Limits {
 }
 
 impl Limits {
-    /// In a few words.
+    /// Returns the limits in a few words.
     pub fn text(&self) -> String {
         let iops = self.iops.map(|iops| format!("{iops} commands/s"));
         let bandwidth = self.bandwidth_bytes_per_s.map(|bytes| format!("{}/s", human(bytes)));
@@ -52,11 +52,11 @@ impl Limits {
     }
 }
 
-/// What has limits.
+/// An object with limits.
 pub struct Limited<'a> {
     /// The resource of REST 2.x.
     pub resource: &'static str,
-    /// What it is, at the beginning of a sentence.
+    /// The kind of object, at the beginning of a sentence.
     pub title: &'static str,
     /// Its name.
     pub name: &'a str,
@@ -67,7 +67,7 @@ pub fn of(client: &Client, name: &str) -> Result<Limits, Failure> {
     client.item::<Item>("volumes", &named("names", name)?).map(Limits::from)
 }
 
-/// Shows the limits of something, or sets those that are given.
+/// Shows the limits of an object, or sets the given ones.
 pub fn run(
     client: &Client,
     form: Form,

@@ -1,5 +1,5 @@
-//! The link between two controllers on two machines, or in two containers: where each listens, and
-//! the file of what both know.
+//! The link between two controllers on two machines, or in two containers: the address of each, and
+//! the file with the shared secret.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,24 +19,24 @@ use super::output::show;
 use crate::serve::controllers::{Addresses, Controller, Moving, Secret, Tunnel, TunnelOptions};
 use crate::serve::thread_count;
 
-/// A file of a secret is not larger.
+/// The maximum size of the file of a secret.
 const SECRET_FILE_BYTES_MAX: u64 = 4096;
 
 /// `[link]` of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkConfig {
-    /// Where this controller listens while it has the pool.
+    /// The address on which this controller listens while it has the pool.
     pub listen: Option<SocketAddr>,
-    /// Where the other one does.
+    /// The address on which the other controller listens.
     pub peer: Option<SocketAddr>,
-    /// The file with what both know.
+    /// The file with the shared secret.
     pub secret_file: Option<PathBuf>,
-    /// Addresses that may be at either machine, each with its interface (`ADDR@INTERFACE`).
+    /// Addresses that move between the machines, each with its interface (`ADDR@INTERFACE`).
     pub addresses: Vec<String>,
 }
 
-/// Returns the link over the network of controller `own`, if one is asked for.
+/// Returns the link over the network of controller `own`, if it is configured.
 pub fn tunnel(
     options: &ServeArgs,
     config: &Config,
@@ -55,7 +55,7 @@ pub fn tunnel(
     Tunnel::start(options).map(Some).map_err(refuse)
 }
 
-/// Returns the addresses that both machines have in turn, if there are any.
+/// Returns the addresses that move between the machines, if there are any.
 pub fn addresses(
     options: &ServeArgs,
     config: &Config,
@@ -69,7 +69,7 @@ pub fn addresses(
     Addresses::start(moving).map(Some).map_err(refuse)
 }
 
-/// Returns what is said of them on the command line, and else in the configuration.
+/// Returns the moving addresses of the command line, otherwise of the configuration.
 fn moving(
     options: &ServeArgs,
     config: &LinkConfig,
@@ -108,12 +108,13 @@ fn moving(
     Ok(all)
 }
 
-/// Returns whether there is to be a link over the network.
+/// Returns whether a link over the network is configured.
 pub fn is_wanted(options: &ServeArgs, config: &Config) -> bool {
     options.link.is_some() || config.link != LinkConfig::default()
 }
 
-/// Returns what is said on the command line, and else in the configuration: all of it or nothing.
+/// Returns both addresses and the file of the secret, each from the command line, otherwise from
+/// the configuration: all of them or none.
 fn parts(
     options: &ServeArgs,
     config: &LinkConfig,
@@ -138,7 +139,7 @@ fn parts(
     Err(Failure::Usage(why.into()))
 }
 
-/// Reads a secret. Whoever could read its file could be the other controller.
+/// Reads a secret. Anybody who can read its file could impersonate the other controller.
 fn read(path: &Path) -> Result<Secret, Failure> {
     let failed = |error| Failure::of_file("read", path, &error);
     let refuse = |why: &str| Failure::Refused(format!("{}: {why}", path.display()));
@@ -155,7 +156,7 @@ fn read(path: &Path) -> Result<Secret, Failure> {
     Secret::parse(&text).ok_or_else(|| refuse(form))
 }
 
-/// `controller secret`: makes one, and never writes over one that is there.
+/// `controller secret`: generates a secret, and never overwrites an existing file.
 pub fn make_secret(common: &Common, path: &Path) -> Result<(), Failure> {
     write_secret(path)?;
     show(common.form, &json!({ "secret_file": path }), || {

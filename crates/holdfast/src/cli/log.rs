@@ -1,26 +1,27 @@
 //! The log of a serving array: lines on the standard error.
 //!
-//! The log is worth less than the array. A line that can't be written (a full file system, a pipe
-//! whose reader is gone) is lost, and the next one that can be written says how many were.
+//! A failure of the log does not stop the array. A line that can't be written (a full file system,
+//! a pipe without reader) is lost, and the next line reports how many were lost.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::config::LogLevel;
 
-/// Lines that were lost since the last one that was written.
+/// The number of lines lost since the last written one.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// From here on what is traced at `level` or above is a line each.
+/// Starts to log events of `level` or above, as a line each.
 pub fn start(level: LogLevel) {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::from(level))
         .with_writer(|| Lines { out: io::stderr(), lost: &LOST })
-        // It reports its own write errors with `eprintln!`, which panics if that fails too.
+        // Without this, it reports its own write errors with `eprintln!`, which panics if that
+        // fails too.
         .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
         .with_target(false);
-    // One exists already only in a test that runs several arrays.
+    // A subscriber exists already only in a test that runs several arrays.
     let _ = subscriber.try_init();
 }
 
@@ -53,7 +54,7 @@ impl<W: Write> Write for Lines<'_, W> {
 mod tests {
     use super::*;
 
-    /// Takes nothing while it is full.
+    /// A medium that accepts no bytes while it is full.
     struct Medium<'a> {
         is_full: bool,
         taken: &'a mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! `man` and `version`: what the program says of itself.
+//! `man` and `version`: the manual and the version of the program.
 
 use std::fs;
 use std::path::Path;
@@ -16,11 +16,11 @@ pub fn version(form: Form) -> Result<(), Failure> {
     show(form, &json!({ "version": version }), || format!("holdfast {version}\n"))
 }
 
-/// Writes a page for each verb.
+/// Writes a manual page for each verb.
 pub fn write(directory: &Path) -> Result<(), Failure> {
     let refuse = |error| Failure::of_file("write the manual pages to", directory, &error);
     fs::create_dir_all(directory).map_err(refuse)?;
-    // One for each verb, not one for each `help` of a verb beside it.
+    // A page for each verb, but none for its `help` subcommand.
     let command = without_help(Cli::command());
     clap_mangen::generate_to(command, directory).map_err(refuse)
 }
@@ -43,7 +43,7 @@ mod tests {
         assert!(page("holdfast-volume-create").contains("block"));
         assert!(page("holdfast-serve").contains("iscsi"));
         assert!(!inner.join("holdfast-volume-help.1").exists());
-        // There is a file where the directory should be.
+        // A file is in place of the directory.
         let failure = write(&inner.join("holdfast.1")).unwrap_err();
         assert!(failure.to_string().contains("manual pages"), "{failure}");
     }

@@ -1,4 +1,4 @@
-//! Opening what a pool is on: one file or device, or several.
+//! Opening the medium of a pool: one file or device, or several.
 
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -12,43 +12,44 @@ use sys::FileDisk;
 use super::failure::Failure;
 use super::place::{Place, Places, open_disk, open_disk_beside, open_disk_to_read};
 
-/// A device that has not said by then what it is counts as missing. A disk that stands still has to
+/// The timeout after which a device without response counts as missing. A disk in standby has to
 /// spin up.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
-/// What a pool is opened for.
+/// The purpose of opening a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// To be written.
+    /// Reading and writing.
     Write {
-        /// Whether devices may be missing that may know more than those that are there.
+        /// Whether missing devices are accepted that may have newer content than those that are
+        /// present.
         may_miss: bool,
     },
-    /// To be read only.
+    /// Only reading.
     Read,
-    /// The same, as far as it can be: on too few devices as well.
+    /// Reading as much as possible, also with too few devices.
     Salvage,
-    /// To be read while another process uses it.
+    /// Reading while another process uses the pool.
     Follow,
 }
 
-/// What a pool is on.
+/// The medium of a pool.
 #[derive(Clone)]
 pub enum Medium {
     /// One file or device.
     One(Arc<Local>, String),
-    /// Several.
+    /// Several files or devices.
     Several(Arc<DeviceSet>, Vec<(String, Arc<FileDisk>)>),
 }
 
 impl Medium {
-    /// Opens the pool at these places, and refuses a device that is in use. Which pool a device is
-    /// of, and whether that has several, stands on it.
+    /// Opens the pool at these places, and refuses a device that is in use. The label of a device
+    /// identifies its pool, and whether that has several devices.
     pub fn open(places: &Places, purpose: Use) -> Result<Self, Failure> {
         Self::open_slowed(places, purpose, None)
     }
 
-    /// Returns the same, where each request takes longer by so much: for tests, on one device.
+    /// Like [`Medium::open`], but delays each request: for tests, on one device.
     pub fn open_slowed(
         places: &Places,
         purpose: Use,
@@ -58,11 +59,11 @@ impl Medium {
         Self::over(places, purpose, latency, open_all(places, purpose, is_alone)?)
     }
 
-    /// Returns the same to look at it, with what labels say of a pool on several devices, also if
-    /// it can't be opened on those that are there.
+    /// Opens the pool for inspection, with the labels of a pool on several devices, even if the
+    /// present devices do not suffice to open it.
     ///
     /// # Errors
-    /// If none of the devices can be opened, or somebody else has one.
+    /// If none of the devices can be opened, or another process has one.
     pub fn survey(
         places: &Places,
         purpose: Use,
@@ -105,7 +106,8 @@ impl Medium {
                     Use::Salvage => DeviceSet::open_to_salvage(devices),
                 };
                 let set = set.map_err(|error| Failure::Refused(error.to_string()))?;
-                // One whose label could not be read is missing: it can be added when it can.
+                // A device whose label could not be read is missing: it can be added when it is
+                // readable.
                 let devices = set.devices();
                 files.retain(|(name, _)| devices.iter().any(|device| device.name == *name));
                 Ok(Self::Several(Arc::new(set), files))
@@ -113,7 +115,7 @@ impl Medium {
         }
     }
 
-    /// Returns where its segments live.
+    /// Returns the device of its segments.
     pub fn segments(&self) -> Shared {
         match self {
             Self::One(local, _) => local.clone().into(),
@@ -121,7 +123,7 @@ impl Medium {
         }
     }
 
-    /// Returns its files and devices, by name, as far as they were there when it was opened.
+    /// Returns its files and devices, by name, that were present when it was opened.
     pub fn files(&self) -> Vec<(String, Arc<FileDisk>)> {
         match self {
             Self::One(local, name) => {
@@ -131,7 +133,7 @@ impl Medium {
         }
     }
 
-    /// Returns what an administrator should know about it, one sentence each; mostly nothing.
+    /// Returns notices for the administrator, one sentence each; usually none.
     pub fn notices(&self) -> Vec<String> {
         match self {
             Self::One(local, _) => local.notices(),
@@ -147,7 +149,7 @@ impl Medium {
         }
     }
 
-    /// Returns the devices of the pool, by number. Of one that is alone its label is read.
+    /// Returns the devices of the pool, by number. For a single device its label is read.
     pub fn devices(&self) -> Vec<DeviceStatus> {
         match self {
             Self::One(local, name) => {
@@ -159,18 +161,18 @@ impl Medium {
     }
 }
 
-/// What could be opened.
+/// The devices that could be opened.
 struct Opened {
-    /// With their names.
+    /// The devices, with their names.
     disks: Vec<(Arc<FileDisk>, String)>,
-    /// Whether one of them is one of several.
+    /// Whether one of them belongs to a pool on several devices.
     is_of_several: bool,
-    /// Why others could not.
+    /// The errors of the others.
     failed: Vec<Failure>,
 }
 
-/// Opens all that can be opened. One of several that can't be, or does not answer, is as good as
-/// missing, unless somebody else has it.
+/// Opens all devices that can be opened. One of several that can't be opened, or does not respond,
+/// counts as missing, unless another process has it.
 fn open_all(places: &Places, purpose: Use, is_alone: bool) -> Result<Opened, Failure> {
     let mut opened = Opened { disks: Vec::new(), is_of_several: false, failed: Vec::new() };
     for (place, answer) in open_each(places, purpose, is_alone) {
@@ -195,18 +197,18 @@ fn open_all(places: &Places, purpose: Use, is_alone: bool) -> Result<Opened, Fai
     Ok(opened)
 }
 
-/// A device that was opened, and whether it is one of several.
+/// An opened device, and whether it belongs to a pool on several devices.
 type Answer = Result<(FileDisk, bool), Failure>;
 
-/// Opens all, side by side, as one that hangs must not keep the others from it. One that is alone
-/// is waited for as long as it takes.
+/// Opens all devices in parallel, because one that hangs must not delay the others. There is no
+/// timeout for a single device.
 fn open_each(places: &Places, purpose: Use, is_alone: bool) -> Vec<(&Place, Answer)> {
     if is_alone {
         return places.all.iter().map(|place| (place, open(place, purpose))).collect();
     }
     let begin = |place: &Place| {
         let ((sender, receiver), place) = (mpsc::channel(), place.clone());
-        // Nobody waits any more if it took too long.
+        // The receiver is gone after a timeout.
         std::thread::spawn(move || drop(sender.send(open(&place, purpose))));
         receiver
     };
@@ -235,7 +237,8 @@ fn does_not_answer(place: &Place) -> Failure {
     Failure::Machine(text)
 }
 
-/// Has told in the log what a device refuses, and takes when it is asked again; of several, which.
+/// Logs the requests that a device refuses and accepts on a retry; for several devices, with the
+/// name.
 pub fn report_retries(disk: &FileDisk, name: Option<String>) {
     disk.report_to(move |text| match &name {
         None => tracing::warn!("{text}"),
@@ -243,14 +246,14 @@ pub fn report_retries(disk: &FileDisk, name: Option<String>) {
     });
 }
 
-/// Returns whether a device is one of so many that none of them has all of the pool.
+/// Returns whether a device belongs to a pool in stripes, of which no single device has everything.
 pub fn is_in_stripes(place: &Place) -> bool {
     let Ok(disk) = open_disk_to_read(place) else { return false };
     let labels = Local::over(Arc::new(disk)).labels();
     labels.iter().flatten().any(|label| least_in(label.members.len()) > 1)
 }
 
-/// Returns why several places are no pool.
+/// Returns the failure for several places that are not one pool.
 fn of_one(places: &Places) -> Failure {
     let pool = places.first().pool.display();
     Failure::Refused(format!(

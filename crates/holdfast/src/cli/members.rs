@@ -1,4 +1,4 @@
-//! The devices of the pool that is being served: how they are, and their changes.
+//! The devices of the pool that is being served: their states, and changes of them.
 
 mod pace;
 mod places;
@@ -30,9 +30,9 @@ use super::fencing::Fence;
 use super::medium::{Medium, report_retries};
 use super::telemetry::{TOGETHER, transfers};
 
-/// How long a device is read that is to be seen.
+/// How long a device is read so that its activity light identifies it.
 const IDENTIFY_TIME: Duration = Duration::from_secs(10);
-/// How much of it is read at a time, in frames of 4 KiB, and how often.
+/// The size of each read, in frames of 4 KiB, and the pause between reads.
 const IDENTIFY_FRAMES: usize = 64;
 const IDENTIFY_PAUSE: Duration = Duration::from_millis(5);
 
@@ -45,19 +45,19 @@ type Files = HashMap<String, Arc<FileDisk>>;
 pub struct Members {
     store: Arc<Store>,
     medium: Medium,
-    /// Of one that is alone: how it was when it was opened.
+    /// For a single device: its state when it was opened.
     only: Vec<DeviceStatus>,
-    /// The files of those that were there, or came, by their names. Held while a device comes or
-    /// goes: one change at a time.
+    /// The files of the devices that were present or were added, by their names. Locked during a
+    /// change of devices: one change at a time.
     files: Mutex<Files>,
     paces: Paces,
     health: Arc<Health>,
-    /// What reserves a device that comes, where they are reserved.
+    /// Reserves added devices, if devices are reserved.
     fence: Option<Fence>,
 }
 
 impl Members {
-    /// Returns those of a pool that was opened.
+    /// Returns the devices of an opened pool.
     pub fn new(medium: Medium, store: Arc<Store>, fence: Option<Fence>) -> Self {
         let only = match medium.several() {
             Some(_) => Vec::new(),
@@ -67,19 +67,19 @@ impl Members {
         Self { store, only, medium, files, paces: Paces::default(), health: Arc::default(), fence }
     }
 
-    /// Returns whether the pool is on several devices, as far as labels say: one may be left.
+    /// Returns whether the pool is on several devices, by its labels: only one may be left.
     pub fn are_several(&self) -> bool {
         self.medium.several().is_some()
     }
 
-    /// Returns what alerts that are about all of them name.
+    /// Returns the component of alerts about all devices.
     pub fn name(&self) -> String {
         let only = self.only.first().map(|device| device.name.clone());
         only.unwrap_or_else(|| TOGETHER.into())
     }
 
-    /// Returns how they are, by number, each with how far it is that catches up; none of a pool on
-    /// one, which has no pool without it.
+    /// Returns the states of the devices, by number, with the progress of those that catch up;
+    /// empty for a pool on one device, whose loss is not a state of the pool.
     pub fn statuses_of_several(&self) -> Vec<(DeviceStatus, Option<CatchingUp>)> {
         let several = self.medium.several().map(|set| set.devices());
         let several = several.unwrap_or_default();
@@ -91,12 +91,12 @@ impl Members {
             .collect()
     }
 
-    /// Returns what they say of their own health.
+    /// Returns the health that the devices report.
     pub fn health(&self) -> &Arc<Health> {
         &self.health
     }
 
-    /// Returns how they are, by number.
+    /// Returns the states of the devices, by number.
     pub fn statuses(&self) -> Vec<DeviceStatus> {
         match self.medium.several() {
             None => self.only.iter().cloned().map(|only| self.now(only)).collect(),
@@ -104,14 +104,14 @@ impl Members {
         }
     }
 
-    /// Returns the only device, with what was counted since it was opened.
+    /// Returns the only device, with its counters since it was opened.
     fn now(&self, only: DeviceStatus) -> DeviceStatus {
         let file = self.files.lock().get(&only.name).cloned();
         let counts = file.map(|file| file.counts()).unwrap_or_default();
         DeviceStatus { counts, ..only }
     }
 
-    /// Returns the same, in the form of interfaces; without what hosts asked of them.
+    /// Returns the devices, in the form of interfaces, without the transfers of hosts.
     pub fn devices(&self) -> Vec<Device> {
         let has_failed = self.store.segments().has_given_up();
         let progress = self.paces.look(&self.store);
@@ -147,7 +147,7 @@ impl Members {
         devices.collect()
     }
 
-    /// Gives the pool a device, or one in the place of another.
+    /// Adds a device to the pool, or replaces one.
     fn add(&self, set: &DeviceSet, asked: &DeviceAdd) -> Result<u16, DeviceRefusal> {
         let mut files = self.files.lock();
         self.forget_others(&mut files, set);
@@ -186,8 +186,7 @@ impl Members {
         }
     }
 
-    /// Removes a device, which nobody holds open any more then. In stripes what it has is moved to
-    /// others first.
+    /// Removes a device and closes it. In stripes its content is moved to others first.
     fn remove(&self, set: &DeviceSet, number: u16) -> Result<u16, DeviceRefusal> {
         let mut files = self.files.lock();
         set.remove(number).map_err(refusal)?;
@@ -195,7 +194,7 @@ impl Members {
         Ok(number)
     }
 
-    /// Nobody holds a device open, or reserves it, that is none of the pool's any more.
+    /// Closes the files, and gives up the reservations, of devices that are no longer in the pool.
     fn forget_others(&self, files: &mut Files, set: &DeviceSet) {
         let names: Vec<String> = set.devices().into_iter().map(|device| device.name).collect();
         files.retain(|name, _| names.contains(name));
@@ -204,7 +203,7 @@ impl Members {
         }
     }
 
-    /// A device that comes says if it is reserved for another controller.
+    /// Watches an added device: it reports when it is reserved for another controller.
     fn watch(&self, name: &str, file: &FileDisk) {
         if let Some(fence) = &self.fence {
             fence.watch(name, file);
@@ -234,7 +233,7 @@ impl Members {
             let mut frames: Vec<FrameMut> =
                 (0..IDENTIFY_FRAMES).map(|_| FrameMut::zeroed()).collect();
             for chunk in (0..chunks).cycle().step_by(7) {
-                // What fails here is found by whoever needs it.
+                // Errors are irrelevant here: regular reads find them.
                 let _ = file.read(chunk * chunk_bytes, &mut frames);
                 if start.elapsed() >= IDENTIFY_TIME {
                     return;
@@ -267,7 +266,7 @@ impl DeviceChanges for Members {
     }
 }
 
-/// Returns what a device was asked, in the form of interfaces.
+/// Returns the calls of a device, in the form of interfaces.
 fn calls_of(counts: &DiskSnapshot, reads_elsewhere: u64) -> DeviceCalls {
     DeviceCalls {
         reads: transfers(counts.reads),
@@ -287,7 +286,7 @@ pub fn state_of(state: segments::DeviceState) -> DeviceState {
     }
 }
 
-/// Names of the devices that are written to.
+/// Returns the names of the devices to which the pool writes.
 fn in_use_of(set: &DeviceSet) -> Vec<String> {
     let is_written = |device: &DeviceStatus| {
         matches!(device.state, segments::DeviceState::In | segments::DeviceState::CatchingUp)
@@ -295,7 +294,7 @@ fn in_use_of(set: &DeviceSet) -> Vec<String> {
     set.devices().into_iter().filter(is_written).map(|device| device.name).collect()
 }
 
-/// Returns how much of each device the pool has: as much is made of a file.
+/// Returns the bytes that the pool uses of each device: the size of a new file.
 fn wanted_bytes(set: &DeviceSet) -> u64 {
     let labels = set.labels();
     let members = labels.iter().flatten().flat_map(|label| &label.members);

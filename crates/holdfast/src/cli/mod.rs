@@ -1,24 +1,24 @@
 //! The command line.
 //!
 //! * [`args`]: the verbs and their arguments,
-//! * [`failure`]: exit codes, [`hint`]: what is meant by a verb that there is not,
-//! * [`client`]: how a verb talks to the running array, [`discover`]: how it finds it, [`trust`]:
-//!   how it knows it; [`rest`]: what it says in REST 2.x,
-//! * [`place`]: where a pool is, [`medium`]: opening what it is on, [`members`]: its devices while
-//!   it is served,
+//! * [`failure`]: exit codes, [`hint`]: suggestions for unknown verbs,
+//! * [`client`]: the client of the running array, [`discover`]: finding it, [`trust`]: verifying
+//!   it; [`rest`]: requests of REST 2.x,
+//! * [`place`]: the location of a pool, [`medium`]: opening its devices, [`members`]: its devices
+//!   while it is served,
 //! * [`pool`] and its [`creation`], [`optimize`], [`array`], [`volume`], [`limits`], [`snapshot`],
 //!   [`group`], [`protection`], [`tag`], [`host`], [`host_group`], [`volume_group`], [`pod`] and
-//!   what these two share ([`container`]), [`connection`], [`device`],
-//!   [`provision`], [`user`], [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`],
-//!   [`raw`], [`completion`], [`manual`], [`inspect`], [`salvage`]: the verbs,
-//! * [`serve`]: the array itself, with its [`config`], what a [`first`] start does, its
-//!   [`identity`] and where it is managed ([`door`]), the [`log`], the shares of [`descriptors`]
-//!   and the small parts ([`access`], [`telemetry`]) that join crates which don't know each other;
-//!   [`panics`]: none is survived,
-//! * [`supervised`]: who starts it again; of two controllers, whose [`turn`] it is, the [`fencing`]
-//!   of the devices and the [`link`] between machines,
-//! * [`size`], [`offload`], [`output`], [`mounting`]: what people type and read, [`flat`]: CSV,
-//!   [`listing`]: which objects of a list.
+//!   the common parts of the last two ([`container`]), [`connection`], [`device`], [`provision`],
+//!   [`user`], [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`], [`raw`],
+//!   [`completion`], [`manual`], [`inspect`], [`salvage`]: the verbs,
+//! * [`serve`]: the array itself, with its [`config`], the [`first`] start, its [`identity`] and
+//!   the address of management ([`door`]), the [`log`], the distribution of [`descriptors`] and the
+//!   small parts ([`access`], [`telemetry`]) that connect crates which do not depend on each other;
+//!   [`panics`]: a panic ends the process,
+//! * [`supervised`]: the supervisor; for two controllers, the [`turn`] to have the pool, the
+//!   [`fencing`] of the devices and the [`link`] between machines,
+//! * [`size`], [`offload`], [`output`], [`mounting`]: input and output for people, [`flat`]: CSV,
+//!   [`listing`]: filtering and sorting lists.
 
 mod access;
 mod alert;
@@ -108,7 +108,7 @@ pub fn run() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let done = match Cli::read(&words) {
         Ok(cli) => perform(&cli),
-        // Help and versions are errors to clap, but not failures.
+        // clap reports help and versions as errors, but they are not failures.
         Err(error)
             if error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
                 && error.use_stderr() =>
@@ -126,7 +126,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Returns what is wrong with a command line, without the usage, which `--help` tells at length.
+/// Returns the error in a command line, without the usage, which `--help` shows in full.
 fn misspelt(words: &[OsString], error: &clap::Error) -> Failure {
     if let Some(hint) = hint::of(words, error) {
         return Failure::Usage(hint);

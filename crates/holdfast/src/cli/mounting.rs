@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Returns where Linux shows the volume with this NAA designator, on any path.
+/// Returns the Linux device of the volume with this NAA designator, on any path.
 pub fn device(naa: &str) -> String {
     format!("/dev/disk/by-id/wwn-0x{}", naa.trim_start_matches("naa."))
 }
 
-/// Returns where Linux shows a LUN of a portal.
+/// Returns the Linux device of a LUN of a portal.
 pub fn device_by_path(portal: SocketAddr, target: &str, lun: u16) -> String {
     format!("/dev/disk/by-path/ip-{}-iscsi-{target}-lun-{lun}", reached_at(portal))
 }
@@ -25,7 +25,8 @@ pub fn commands(portal: SocketAddr, device: &str, name: &str) -> Vec<String> {
     ]
 }
 
-/// A portal that listens on all addresses is reached by loopback on this machine.
+/// Returns the address at which this machine reaches a portal: loopback for one that listens on all
+/// addresses.
 fn reached_at(portal: SocketAddr) -> SocketAddr {
     match portal.ip().is_unspecified() {
         true => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), portal.port()),

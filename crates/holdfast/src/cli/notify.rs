@@ -19,7 +19,7 @@ const WATCHERS: &str = "alert-watchers";
 const SERVERS: &str = "syslog-servers";
 const MANAGERS: &str = "snmp-managers";
 
-/// The server that mail is sent by.
+/// The mail relay.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Relay {
     relay_host: String,
@@ -45,7 +45,7 @@ struct Server {
     uri: String,
 }
 
-/// An SNMP manager, without what is secret.
+/// An SNMP manager, without secrets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Manager {
     name: String,
@@ -54,7 +54,7 @@ struct Manager {
     notification: String,
 }
 
-/// All of it.
+/// All recipients.
 #[derive(Clone, Debug, Serialize)]
 struct Told {
     relay: Relay,
@@ -63,7 +63,7 @@ struct Told {
     snmp_managers: Vec<Manager>,
 }
 
-/// What a test came to.
+/// The result of a test.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Tested {
     destination: String,
@@ -231,7 +231,7 @@ fn remove(client: &Client, form: Form, resource: &str, removed: &[String]) -> Re
     })
 }
 
-/// Tests what is named, or all; fails if something can't be sent.
+/// Tests the named recipients, or all; fails if a message can't be sent.
 fn test(client: &Client, form: Form, wanted: &[String]) -> Result<(), Failure> {
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|one| one == name);
     let mut known = Vec::new();

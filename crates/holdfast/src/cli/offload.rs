@@ -1,4 +1,4 @@
-//! Offloads by the names that hosts' documents use.
+//! Offloads by the names in the documentation of hosts.
 
 use api::{OffloadChange, OffloadSettings};
 use block::Offload;
@@ -20,7 +20,7 @@ fn name(offload: Offload) -> &'static str {
     }
 }
 
-/// Reads `full-copy=off`.
+/// Parses `full-copy=off`.
 ///
 /// # Errors
 /// One line that shows the form of a switch.
@@ -51,7 +51,7 @@ pub fn change(switches: &[Switch]) -> OffloadChange {
     change
 }
 
-/// `all on`, or those that are off: `no ats, full-copy`.
+/// Returns `all on`, or the offloads that are off: `no ats, full-copy`.
 pub fn text(settings: &OffloadSettings) -> String {
     let each = settings.each();
     let off: Vec<&str> =

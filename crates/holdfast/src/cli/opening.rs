@@ -1,4 +1,4 @@
-//! Opening a pool to be served.
+//! Opening a pool in order to serve it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::turn::Turn;
 use crate::serve::controllers::Controller;
 use crate::serve::{Pair, ScrubOptions, ServeOptions};
 
-/// What management needs from an open pool.
+/// The parts of an open pool that management needs.
 pub struct Opened {
     pub array: Arc<Array>,
     pub store: Arc<Store>,
@@ -35,13 +35,13 @@ pub struct Opened {
     pub destinations: Vec<Destination>,
     /// Which controller this is.
     pub own: Controller,
-    /// How many of the portals are the other one's.
+    /// The number of portals of the other controller.
     pub elsewhere: usize,
-    /// Whether it is to leave the pool to the other one.
+    /// Whether it is to give the pool up to the other controller.
     pub gives_way: Arc<AtomicBool>,
 }
 
-/// Opens the pool: what management needs of it, and how it is served.
+/// Opens the pool: returns the parts for management, and the options for serving.
 pub fn open(
     places: &Places,
     config: &Config,
@@ -113,7 +113,7 @@ pub fn open(
     Ok((opened, serving))
 }
 
-/// Goes on from where a follower is, if that is of use.
+/// Takes the pool over from the state of a follower, if that is usable.
 fn take_over(
     medium: &Medium,
     options: OpenOptions,
@@ -131,8 +131,8 @@ fn take_over(
     Ok(store)
 }
 
-/// Returns the ports of this controller, and those of the other one. All have one order, so that
-/// each has its number whichever controller has the pool.
+/// Returns the ports of this controller, and those of the other one. The order of all is the same
+/// on both, so that each port keeps its id whichever controller has the pool.
 fn ports(
     array: &Array,
     options: &ServeArgs,
@@ -146,7 +146,7 @@ fn ports(
     Ok((ports(of_own), ports(of_other)))
 }
 
-/// Returns why a pool does not open, and what to do.
+/// Returns the failure for a pool that does not open, with what to do.
 fn of_opening(error: StoreError, place: &Place) -> Failure {
     let StoreError::Damaged(_) = &error else { return error.into() };
     let pool = place.pool.display();
@@ -166,7 +166,7 @@ fn identity(settings: &Settings) -> ArrayIdentity {
     }
 }
 
-/// PRODUCT REVISION LEVEL of a version: as much as fits four characters, which is `major.minor`,
+/// Returns the PRODUCT REVISION LEVEL of a version: four characters, which hold `major.minor`,
 /// without the dot if that is too long.
 fn revision(version: &str) -> String {
     let mut parts = version.split(['.', '-', '+']);

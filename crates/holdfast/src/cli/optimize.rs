@@ -37,12 +37,12 @@ fn wait_for_end(client: &Client, started: Optimize) -> Result<Optimize, Failure>
     judged(&started, status)
 }
 
-/// Returns whether a pass that has ended was complete.
+/// Checks that a pass that has ended was complete.
 fn judged(started: &Optimize, status: Optimize) -> Result<Optimize, Failure> {
     if let Some(why) = &status.failure {
         return Err(Failure::Refused(format!("the background pass has failed: {why}")));
     }
-    // A short one may have ended before the response to its start.
+    // A short pass may have ended before the response to its start.
     if started.running && status.passes == started.passes {
         let text = "the background pass was stopped before its end; start it again";
         return Err(Failure::Refused(text.into()));

@@ -1,18 +1,17 @@
 //! A panic anywhere ends the process.
 //!
-//! A dead thread holds up others: a lock that is never released, a response that is never sent, a
-//! checkpoint that is never written. It is better to start again, from the log, than to serve hosts
-//! partially.
+//! A dead thread blocks others: a lock is never released, a response is never sent, a checkpoint is
+//! never written. A restart with recovery from the log is better than serving hosts partially.
 
 use std::panic::{self, PanicHookInfo};
 use std::process;
 use std::thread;
 
-/// From here on a panic of any thread is logged, and ends the process at once (SIGABRT).
+/// Makes a panic of any thread log a message and end the process at once (SIGABRT).
 pub fn end_the_process() {
     let default = panic::take_hook();
     panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
-        // First to the simplest output: the log may be what has panicked.
+        // First to the simplest output: the log itself may have panicked.
         default(info);
         let thread = thread::current();
         let name = thread.name().unwrap_or("without a name").to_owned();
@@ -35,7 +34,7 @@ mod tests {
     const CHILD: &str = "HOLDFAST_TEST_PANICS";
     const SIGABRT: i32 = 6;
 
-    /// Runs a test again, in a process of its own that must die by a panic of a thread with this
+    /// Runs a test again, in a separate process that must die by a panic of a thread with this
     /// name.
     fn dies_by(test: &str, directory: &Path, thread: &str) {
         let output = Command::new(std::env::current_exe().unwrap())
@@ -66,7 +65,7 @@ mod tests {
         dies_by("a_panic_of_any_thread_ends_the_process", Path::new("."), "scrub");
     }
 
-    /// The verb itself sees to that, before its first thread starts.
+    /// The verb itself sets the hook, before its first thread starts.
     #[test]
     fn a_panic_of_a_background_thread_ends_an_array_that_serves() {
         if let Some(directory) = std::env::var_os(CHILD) {

@@ -1,4 +1,4 @@
-//! Where a pool is: the directories and block devices that are named for it, and its files in them.
+//! The location of a pool: its directories and block devices, and its files in them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,8 +14,8 @@ use super::stable_name;
 /// The maximum number of devices of a pool.
 pub use segments::DEVICES_MAX;
 
-/// Returns the files that hold a pool, in the pool's directory, from 0 on; those behind the first
-/// only where several devices are tried out in one.
+/// Returns the name of a file of a pool in its directory, by its number, from 0. Files other than
+/// the first exist only if several devices are tried out in one directory.
 fn data_file(number: usize) -> String {
     match number {
         0 => "pool.data".into(),
@@ -23,23 +23,22 @@ fn data_file(number: usize) -> String {
     }
 }
 
-/// Where a device of a pool is.
+/// The location of a device of a pool.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The directory or device, as an absolute path without links.
     pub pool: PathBuf,
-    /// The file or device that holds the bytes.
+    /// The file or device that contains the data.
     pub data: PathBuf,
 }
 
 impl Place {
-    /// Returns the first of these that a path stands for, whether anything is there or not.
+    /// Returns the first place of a path, whether it exists or not.
     pub fn of(path: &Path) -> Result<Self, Failure> {
         Self::numbered(path, 0)
     }
 
-    /// Returns a path, of which a directory holds several devices: the one with this number, from 0
-    /// on.
+    /// Returns the place of a path with this number, from 0: a directory can contain several.
     pub fn numbered(path: &Path, number: usize) -> Result<Self, Failure> {
         let kind =
             fs::metadata(path).map_err(|error| Failure::of_file("use", path, &error))?.file_type();
@@ -54,7 +53,7 @@ impl Place {
         Err(Failure::Usage(text))
     }
 
-    /// Returns those of a path, without links, that hold something: the device, or the files in the
+    /// Returns the existing places of a path, without links: the device, or the files in the
     /// directory.
     pub fn all_of(path: &Path) -> Result<Vec<Self>, Failure> {
         let first = Self::of(path)?;
@@ -65,7 +64,7 @@ impl Place {
         Ok((0..DEVICES_MAX).map(place).filter(|place| place.data.exists()).collect())
     }
 
-    /// Returns where a pool is built until it is complete.
+    /// Returns the temporary file of a pool until it is complete.
     pub fn scratch(&self) -> PathBuf {
         self.data.with_extension("data.new")
     }
@@ -75,8 +74,7 @@ impl Place {
         self.pool == self.data
     }
 
-    /// Returns what it is called where it is shown: the file by its path, a device by a name that
-    /// stays.
+    /// Returns its name in messages: for a file its path, for a device a stable name.
     pub fn name(&self) -> String {
         match self.is_device() {
             true => stable_name::of_device(&self.data).display().to_string(),
@@ -84,7 +82,7 @@ impl Place {
         }
     }
 
-    /// Returns what no other place has: the device, or where the file is or will be.
+    /// Returns the unique identity of the place: the device number, or the path of the file.
     fn identity(&self) -> (u64, PathBuf) {
         let device = fs::metadata(&self.pool).map_or(0, |found| found.rdev());
         match self.is_device() {
@@ -94,12 +92,12 @@ impl Place {
     }
 }
 
-/// Where the devices of a pool are.
+/// The locations of the devices of a pool.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// Those that are there: at least one.
+    /// The places that exist: at least one.
     pub all: Vec<Place>,
-    /// Paths that were named, and where nothing is.
+    /// The given paths where nothing is.
     pub missing: Vec<PathBuf>,
 }
 
@@ -131,8 +129,8 @@ impl Places {
         }
     }
 
-    /// Returns the places of a pool that exists, or of one that can be made: the directories hold
-    /// nothing else. The second value is whether there is none yet.
+    /// Returns the places of a pool that exists, or of one that can be created: the directories
+    /// contain nothing else. The second value is whether there is no pool yet.
     pub fn of_existing_or_new(paths: &[PathBuf]) -> Result<(Self, bool), Failure> {
         let (mut new, mut is_any_there) = (Vec::new(), false);
         for path in paths {
@@ -163,13 +161,13 @@ impl Places {
         Ok((Self { all, missing: Vec::new() }, true))
     }
 
-    /// Returns all but the first, with those where nothing is, as far as they lead anywhere.
+    /// Returns all places but the first, and the missing paths that can be resolved.
     pub fn others(&self) -> Vec<PathBuf> {
         let missing = self.missing.iter().filter_map(|path| fs::canonicalize(path).ok());
         self.all.iter().skip(1).map(|place| place.pool.clone()).chain(missing).collect()
     }
 
-    /// Returns the first one: what belongs to the array, and not to one of its devices, is beside
+    /// Returns the first place: files of the array, rather than of one of its devices, are beside
     /// it.
     pub fn first(&self) -> &Place {
         &self.all[0]
@@ -190,13 +188,13 @@ pub fn check_distinct(places: &[Place]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// There are no pools on so many devices.
+/// Returns the failure for too many devices.
 pub fn too_many(count: usize) -> Failure {
     Failure::Usage(format!("a pool is on 1 to {DEVICES_MAX} devices, not {count}"))
 }
 
-/// Returns a file in the directory of a pool to be made, if there is one; leftovers of a killed
-/// start, and of an empty filesystem, do not count.
+/// Returns a file in the directory of a pool to be created, if there is one; leftovers of a killed
+/// start, and the files of an empty filesystem, do not count.
 fn other_file(place: &Place) -> Result<Option<OsString>, Failure> {
     let refuse = |error: io::Error| Failure::of_file("look into", &place.pool, &error);
     for entry in fs::read_dir(&place.pool).map_err(refuse)? {
@@ -214,9 +212,9 @@ pub fn open_disk(place: &Place) -> Result<FileDisk, Failure> {
     FileDisk::open(&place.data).map_err(|error| of_disk(place, &error))
 }
 
-/// Returns the same, to be read only: the file, its filesystem or the device may be read-only. One
-/// that is not is opened for writing all the same, which some filesystems ask for before they lock
-/// it.
+/// Opens the disk of a pool for reading: the file, its filesystem or the device may be read-only.
+/// If it is writable, it is opened for writing nevertheless, because some filesystems require that
+/// for a lock.
 pub fn open_disk_to_read(place: &Place) -> Result<FileDisk, Failure> {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     FileDisk::open(&place.data)
@@ -227,7 +225,7 @@ pub fn open_disk_to_read(place: &Place) -> Result<FileDisk, Failure> {
         .map_err(|error| of_disk(place, &error))
 }
 
-/// Returns the same while another process uses the pool.
+/// Opens the disk of a pool for reading while another process uses the pool.
 pub fn open_disk_beside(place: &Place) -> Result<FileDisk, Failure> {
     FileDisk::open_beside(&place.data).map_err(|error| of_disk(place, &error))
 }

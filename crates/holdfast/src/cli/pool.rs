@@ -39,7 +39,7 @@ pub fn run(common: &Common, verb: &PoolVerb) -> Result<(), Failure> {
     }
 }
 
-/// Has the running array upgrade its pool.
+/// Makes the running array upgrade its pool.
 fn upgrade(common: &Common) -> Result<(), Failure> {
     let pool: Pool = Client::find(common)?.post("/v1/pool/upgrade", &json!({}))?;
     show(common.form, &pool, || {
@@ -52,7 +52,7 @@ fn upgrade(common: &Common) -> Result<(), Failure> {
     })
 }
 
-/// Has the running array grow its pool.
+/// Makes the running array grow its pool.
 fn grow(common: &Common, capacity: u64) -> Result<(), Failure> {
     let change =
         PoolChange { capacity_bytes: capacity / CAPACITY_STEP_BYTES * CAPACITY_STEP_BYTES };
@@ -65,7 +65,7 @@ fn grow_stopped(common: &Common, places: &[PathBuf], capacity: u64) -> Result<()
     let places = Places::of_existing(places)?;
     let medium = Medium::open(&places, Use::Write { may_miss: false })?;
     let wanted = capacity / CAPACITY_STEP_BYTES * CAPACITY_STEP_BYTES;
-    // That it becomes one of another version is for whoever starts it to say.
+    // An upgrade of the format is the decision of the next start.
     let options = OpenOptions { upgrade: false, ..OpenOptions::default() };
     let store = Store::open_grown(medium.segments(), options, wanted)?;
     let capacity_bytes = store.pool_status().capacity_bytes;

@@ -67,7 +67,7 @@ pub fn all(client: &Client, destroyed: bool) -> Result<Vec<Shown>, Failure> {
     Ok(groups.into_iter().map(|group| members.shown(group)).collect())
 }
 
-/// Members of each kind: the names of those of each group.
+/// The names of the members of each kind, by group.
 struct Members {
     volumes: ByGroup,
     hosts: ByGroup,
@@ -183,12 +183,12 @@ impl Retention {
     }
 }
 
-/// So many milliseconds from midnight, as hours and minutes.
+/// Returns milliseconds from midnight as hours and minutes.
 fn time_of_day(ms: u64) -> String {
     format!("{:02}:{:02}", ms / 3_600_000, ms / 60_000 % 60)
 }
 
-/// Returns a length of time in the largest unit of which it is a multiple.
+/// Returns a duration in the largest unit of which it is a multiple.
 fn length(seconds: u64) -> String {
     let units = [("d", 86_400), ("h", 3600), ("min", 60)];
     let whole =

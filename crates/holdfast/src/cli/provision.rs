@@ -1,6 +1,6 @@
 //! `provision`: a volume, and a host that sees it, in one step.
 //!
-//! These are up to three requests. If one is refused, the results of the earlier ones are undone.
+//! It sends up to three requests. If one is refused, the results of the earlier ones are undone.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -18,32 +18,32 @@ use super::mounting;
 use super::output::{complain, show};
 use super::size::human;
 
-/// Where open-iscsi keeps the name of this machine.
+/// The file in which open-iscsi stores the initiator name of this machine.
 const INITIATOR_FILE: &str = "/etc/iscsi/initiatorname.iscsi";
 /// The maximum number of letters of the name of a host.
 const HOST_NAME_MAX: usize = 63;
 
-/// What was made, and what is left to do.
+/// What was created, and what is left to do.
 #[derive(Serialize)]
 struct Provisioned {
     volume: Volume,
     host: Host,
     /// The LUN of the volume.
     lun: u16,
-    /// Where Linux shows it.
+    /// The Linux device of the volume.
     device: String,
     /// The commands that make a filesystem on it and mount it on a Linux host.
     commands: Vec<String>,
 }
 
-/// The host that the volume is for.
+/// The host for which the volume is.
 struct Wanted {
     /// As given; by default, this machine.
     name: Option<String>,
     iqns: Vec<String>,
 }
 
-/// Makes a volume, a host if there is none, and the connection.
+/// Creates a volume, a host if there is none, and the connection.
 pub fn run(common: &Common, options: &ProvisionArgs) -> Result<(), Failure> {
     let wanted = Wanted { name: options.host.clone(), iqns: options.iqn.clone() };
     let client = Client::find(common)?;
@@ -95,15 +95,15 @@ fn volume(client: &Client, options: &ProvisionArgs) -> Result<Volume, Failure> {
     client.post("/v1/volumes", &new)
 }
 
-/// Tells of what an earlier request made, if it could not be taken back. The failure of the later
-/// one is reported by the caller.
+/// Reports an object of an earlier request that could not be removed. The caller reports the
+/// failure of the later request.
 fn taken_back(name: &str, gone: Result<(), Failure>) {
     if let Err(failure) = gone {
         complain(format_args!("holdfast: {name} was made and is left behind: {failure}"));
     }
 }
 
-/// Returns the host, and whether it was made just now.
+/// Returns the host, and whether it was created just now.
 fn host(client: &Client, wanted: Wanted) -> Result<(Host, bool), Failure> {
     let all = host::all(client)?;
     let is_named = |host: &&Host| {

@@ -1,4 +1,4 @@
-//! `api`: any request of the interface, for those without a verb.
+//! `api`: any request of the interface, for requests without a verb.
 
 use std::io::Read;
 
@@ -10,7 +10,7 @@ use super::client::Client;
 use super::failure::Failure;
 use super::output::{Form, print, show};
 
-/// The maximum number of bytes that are read of a body; the array accepts no more.
+/// The maximum number of bytes that are read of a request body; the array accepts no more.
 const BODY_BYTES_MAX: u64 = api::BODY_BYTES_MAX as u64;
 
 /// Sends the request, and prints the response as JSON, or as CSV.
@@ -45,7 +45,7 @@ pub fn run(common: &Common, options: &ApiArgs) -> Result<(), Failure> {
     }
 }
 
-/// REST 2.x has lists in a field: then a line for each item.
+/// Returns the list in a response of REST 2.x, which has it in a field, for a line for each item.
 fn items(form: Form, value: &Value) -> &Value {
     value.get("items").filter(|_| form.csv).unwrap_or(value)
 }

@@ -23,7 +23,7 @@ struct Items<T> {
     continuation_token: Option<String>,
 }
 
-/// A thing that has a name.
+/// An object that has a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
     /// `None` if there is no such object.
@@ -46,7 +46,7 @@ pub fn names<S: AsRef<str>>(all: &[S]) -> Result<String, Failure> {
 /// Returns the parameters of one name.
 ///
 /// # Errors
-/// As [`names`].
+/// As for [`names`].
 pub fn named(parameter: &str, name: &str) -> Result<String, Failure> {
     Ok(format!("{parameter}={}", names(&[name])?))
 }
@@ -81,7 +81,7 @@ impl Client {
         first(self.items(resource, query)?)
     }
 
-    /// Makes or changes something, and returns the items of the response.
+    /// Creates or changes objects, and returns the items of the response.
     pub fn change<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -120,7 +120,7 @@ impl Client {
     }
 }
 
-/// Returns the item that was asked for.
+/// Returns the requested item.
 ///
 /// # Errors
 /// If the response contains none.

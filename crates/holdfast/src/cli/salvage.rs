@@ -1,5 +1,5 @@
-//! `salvage`: gets volumes and snapshots out of a pool that is not in use, as far as they can be
-//! read, also out of one that does not open. Nothing is written to the pool.
+//! `salvage`: copies volumes and snapshots out of a pool that is not in use, as far as they can be
+//! read, even if the pool does not open. Nothing is written to the pool.
 
 mod file;
 mod source;
@@ -65,9 +65,9 @@ struct Report {
     pool_id: String,
     /// The sequence number of the superblock that was used.
     superblock_sequence: u64,
-    /// Records of the log after the checkpoint that were followed.
+    /// The number of applied records of the log after the checkpoint.
     log_records: u64,
-    /// Where the log was cut.
+    /// The position at which the log was cut.
     log_cut: Option<LogCut>,
     /// Whether nothing is lost.
     whole: bool,
@@ -307,8 +307,8 @@ fn kind(snapshot: bool) -> &'static str {
 
 /// Returns a name that no file has yet, even if case is ignored.
 fn free_name(name: &str, id: u64, taken: &mut HashSet<String>) -> String {
-    // The name of a volume group is before a slash, which no file's name has. That of a pod is
-    // before colons, which some filesystems do not take.
+    // The name of a volume group precedes a slash, which is not allowed in file names. The name of
+    // a pod precedes colons, which some filesystems do not allow.
     let name = name.replace('/', "--").replace("::", "--");
     if taken.insert(name.to_ascii_lowercase()) {
         return name;

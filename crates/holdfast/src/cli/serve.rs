@@ -1,4 +1,4 @@
-//! `serve`: opens the pool, and joins front end and management around it.
+//! `serve`: opens the pool, and starts the front end and management.
 
 use std::io;
 use std::net::SocketAddr;
@@ -42,7 +42,7 @@ use crate::serve::{
 };
 
 /// Serves until SIGTERM or SIGINT. Of two controllers the one that finds the pool taken forwards to
-/// the other until it can have it.
+/// the other until it can take the pool.
 pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
     let config = Config::load(options.config.as_deref())?;
     let pool = named([&options.places, &common.pool, &config.pool])?;
@@ -114,7 +114,7 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
     ended.map(|()| ExitCode::SUCCESS)
 }
 
-/// Returns the pool that is named in the first place where one is.
+/// Returns the first of these that names a pool.
 fn named(places: [&Vec<PathBuf>; 3]) -> Result<&Vec<PathBuf>, Failure> {
     let text = "serve needs a pool: holdfast serve DIR, or --pool (an empty directory will do)";
     let mut places = places.into_iter();
@@ -131,8 +131,8 @@ pub(super) fn of_serving(error: ServeError) -> Failure {
     }
 }
 
-/// What management consists of. It is dropped in order: who writes run files and then these go
-/// first, so that no verb finds an interface that is about to end.
+/// The parts of management, dropped in order: first the renewer, which writes run files, then the
+/// run files, so that no verb finds an interface that is about to end.
 type Parts = (Option<Renewer>, Arc<Registered>, Server, Sampler, Watcher, Attendant);
 
 /// The management of a running array.
@@ -142,7 +142,7 @@ struct Manager<'a> {
     /// The directory of the history; `None` if there is none.
     directory: Option<PathBuf>,
     bound: Option<Bound>,
-    /// How many connections it may have.
+    /// The maximum number of connections.
     connections: usize,
     /// `None` for plain HTTP.
     identity: Option<ServerIdentity>,
@@ -150,11 +150,11 @@ struct Manager<'a> {
     /// The first start's messages, if the pool was just made.
     first: Option<First>,
     running: Option<Parts>,
-    /// Keeps the other controller down, if that is wanted.
+    /// Keeps the other controller stopped on request.
     holding: Holding,
 }
 
-/// Who watches for problems, and whom they are told.
+/// The watcher for problems, and the receivers of notifications.
 struct Watching {
     notifier: Arc<Notifier>,
     time: Arc<Timekeeper>,
@@ -231,16 +231,16 @@ impl Manager<'_> {
         tell_ready().map_err(|error| Failure::Machine(error.to_string()))
     }
 
-    /// Ends the process, as the other controller is to have the pool, unless it was asked to end:
-    /// then it is not to be started again.
+    /// Ends the process, because the other controller is to have the pool, unless the process was
+    /// asked to end: then it must not be restarted.
     fn give_way(&mut self, fence: Option<&Fence>) {
         if was_asked_to_end() {
             return;
         }
-        // This interface has to be gone before that of the next owner comes.
+        // This management interface must end before the one of the next owner starts.
         drop(self.running.take());
         fence.into_iter().for_each(Fence::end);
-        // Hosts wait: the system takes back what is left sooner than it could be given back.
+        // Hosts wait: the system releases the rest faster than the process could.
         std::process::exit(GIVES_WAY.into());
     }
 
@@ -294,8 +294,8 @@ impl Manager<'_> {
         Ok(Watching { notifier, time, directories, watcher, health })
     }
 
-    /// Prints one line when hosts and verbs can connect. An output that takes nothing (a full file
-    /// system) does not keep the array from serving.
+    /// Prints one line when hosts and verbs can connect. A failure to print (a full file system)
+    /// does not stop the array.
     fn announce(
         &self,
         portals: &[SocketAddr],
@@ -342,7 +342,7 @@ impl Manager<'_> {
     }
 }
 
-/// Keeps the certificate that is shown, and what run files say of it, up to date.
+/// Keeps the certificate in use, and its fingerprint in run files, up to date.
 fn renew(
     shown: Arc<Credentials>,
     registered: Arc<Registered>,

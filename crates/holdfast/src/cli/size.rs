@@ -2,7 +2,7 @@
 
 const UNITS: [(char, u32); 6] = [('B', 0), ('K', 10), ('M', 20), ('G', 30), ('T', 40), ('P', 50)];
 
-/// Bytes of `10G`, `64T`, `1.5TiB`, `512 M` or `1048576`. A K is 1024.
+/// Parses `10G`, `64T`, `1.5TiB`, `512 M` or `1048576` as bytes. A K is 1024.
 ///
 /// # Errors
 /// One line that shows the form of a size.
@@ -45,7 +45,7 @@ fn unit_shift(unit: &str) -> Option<u32> {
     }
 }
 
-/// `10 GiB`, `1.5 TiB`, `512 B`: exact if that is short, otherwise with two decimals.
+/// Returns `10 GiB`, `1.5 TiB`, `512 B`: exact if that is short, otherwise with two decimals.
 pub fn human(bytes: u64) -> String {
     let (letter, shift) =
         UNITS.into_iter().rev().find(|(_, shift)| bytes >> shift > 0).unwrap_or(('B', 0));

@@ -46,7 +46,7 @@ struct Stored {
     total_reduction: f64,
 }
 
-/// A snapshot with what only `/v1` says of it.
+/// A snapshot with the fields that only `/v1` has.
 #[derive(Serialize)]
 struct Shown {
     #[serde(flatten)]
@@ -140,7 +140,7 @@ fn query(
         query.push_str(&format!("&{}", named("source_names", name)?));
     }
     if let Some(name) = group {
-        // A filter would find nothing where there is no such group.
+        // A filter would not report a nonexistent group.
         let group: Named = client.item("protection-groups", &named("names", name)?)?;
         query.push_str(&format!("&{}", of_moment(&group.name.unwrap_or_default(), "*.")));
     }
@@ -206,7 +206,7 @@ fn show_one(client: &Client, form: Form, name: &str) -> Result<(), Failure> {
     })
 }
 
-/// Returns whether something is destroyed, and for how long it can be recovered yet.
+/// Returns whether something is destroyed, and for how long it can still be recovered.
 pub fn doom(left_ms: Option<u64>) -> String {
     let told = |left_ms: u64| match left_ms / 60_000 {
         0 => "yes; eradicated within a minute".to_owned(),

@@ -1,4 +1,4 @@
-//! `pool space`, and what other verbs show of space.
+//! `pool space`, and the space that other verbs show.
 
 use std::thread;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::size::human;
 const ASK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Shows which objects the pool's bytes are stored for; with `refresh`, after new figures are
-/// there.
+/// available.
 pub fn run(common: &Common, refresh: bool) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let mut space: PoolSpace = match refresh {
@@ -50,12 +50,12 @@ fn text(space: &PoolSpace) -> String {
     ])
 }
 
-/// `3.1 to 1`.
+/// Returns a ratio as `3.1 to 1`.
 pub fn reduction(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.1} to 1"))
 }
 
-/// Returns whether the figures of the pool's objects are known of one that was made at this time.
+/// Returns whether the figures cover an object that was created at this time.
 pub fn covers(space: &PoolSpace, created_ms: u64) -> bool {
     let is_before = |figures: &SpaceFigures| created_ms <= figures.as_of_ms;
     space.figures.as_ref().is_some_and(|figures| space.current || is_before(figures))

@@ -1,22 +1,22 @@
-//! Names of block devices that stay the same wherever they are plugged in.
+//! Names of block devices that do not depend on where they are attached.
 
 use std::path::{Path, PathBuf};
 
-/// Where the system keeps such names, as links.
+/// The directory in which the system keeps such names, as links.
 const BY_ID: &str = "/dev/disk/by-id";
-/// What names begin with that have the model and the serial number, as on the device's label.
+/// The prefixes of names that contain the model and the serial number, as on the device's label.
 const READABLE: [&str; 6] = ["ata-", "mmc-", "nvme-", "scsi-S", "usb-", "virtio-"];
-/// But for these, which have a number only.
+/// The exceptions, which contain only a number.
 const NUMBERS: [&str; 2] = ["nvme-eui.", "nvme-nvme."];
 
-/// Returns what a block device is called: its name in `/dev/disk/by-id`, if it has one; or its
+/// Returns the name of a block device: its name in `/dev/disk/by-id`, if it has one; otherwise its
 /// path.
 pub fn of_device(device: &Path) -> PathBuf {
     in_directory(Path::new(BY_ID), device).unwrap_or_else(|| device.to_owned())
 }
 
-/// Returns the link to a device in this directory; of several the one that people can read, then
-/// the shortest, then the first in order.
+/// Returns the link to a device in this directory; of several the readable one, then the shortest,
+/// then the first in order.
 fn in_directory(directory: &Path, device: &Path) -> Option<PathBuf> {
     let device = device.canonicalize().ok()?;
     let links = std::fs::read_dir(directory).ok()?.filter_map(Result::ok);

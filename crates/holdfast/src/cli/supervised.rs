@@ -1,13 +1,13 @@
-//! `serve --supervised`: the array in a process of its own, which is started again when it ends
-//! without having been asked to, and ended when it is stopped or says nothing.
+//! `serve --supervised`: the array in a separate process, which is restarted when it ends without a
+//! request, and killed when it is stopped (SIGSTOP) or silent.
 //!
-//! What the array says is what it says to systemd ([`crate::serve::Kept`]): that it is ready, that
-//! it is alive, and which sockets are to be kept for the next process. The address where it says
-//! that is in a directory that only this user can write.
+//! The array sends the same messages as to systemd ([`crate::serve::Kept`]): that it is ready, that
+//! it is alive, and which sockets to keep for the next process. The socket for these messages is in
+//! a directory that only this user can write.
 //!
-//! No process is started before the end of the one before has been seen, so that no two ever
-//! serve. One that was stopped never goes on afterwards: what its sockets have received may long
-//! have been repeated by the hosts elsewhere.
+//! No process is started before the previous one has certainly ended, so that two never serve at
+//! once. A stopped process is never continued: the hosts may already have repeated elsewhere the
+//! requests that its sockets have received.
 
 mod holds;
 mod messages;
@@ -41,11 +41,12 @@ use holds::Holds;
 use messages::receive;
 use state::{LOOK_INTERVAL, SILENCE_MAX, State, was_asked};
 
-/// How a controller ends that leaves the pool to the other one (`EX_TEMPFAIL` of `sysexits.h`): it
-/// is to be started again, and follows then.
+/// The exit code of a controller that gives the pool up to the other one (`EX_TEMPFAIL` of
+/// `sysexits.h`): it is restarted, and then follows.
 pub const GIVES_WAY: u8 = 75;
 
-/// One that ends more often than this within [`OFTEN_WITHIN`] is started again after a pause only.
+/// A process that ends more often than this within [`OFTEN_WITHIN`] is restarted only after a
+/// pause.
 const OFTEN: usize = 10;
 const OFTEN_WITHIN: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(2);
@@ -54,8 +55,8 @@ const STOPPED_MAX: Duration = Duration::from_millis(300);
 /// The first descriptor that is given to a process (`sd_listen_fds(3)`).
 const FIRST_DESCRIPTOR: i32 = 3;
 
-/// Serves until SIGTERM or SIGINT, or until the array ends by itself without an error. Of two
-/// controllers each has a process of its own, and is started again for itself.
+/// Serves until SIGTERM or SIGINT, or until the array ends by itself without an error. Each of two
+/// controllers has its own process, and is restarted independently.
 pub fn run(options: &ServeArgs) -> Result<ExitCode, Failure> {
     log::start(Config::load(options.config.as_deref())?.log_level);
     let failed = |error: io::Error| Failure::Machine(format!("can't supervise: {error}"));
@@ -68,7 +69,7 @@ pub fn run(options: &ServeArgs) -> Result<ExitCode, Failure> {
     let state = first.state.clone();
     let running = thread::Builder::new().name("ct0".into()).spawn(move || first.run());
     let running = running.map_err(failed)?;
-    // The first one makes the pool, and has it, unless it can't be started at all.
+    // The first controller creates the pool, and has it, unless it can't be started at all.
     while !state.lock().was_ready && !running.is_finished() {
         thread::sleep(LOOK_INTERVAL);
     }
@@ -78,7 +79,7 @@ pub fn run(options: &ServeArgs) -> Result<ExitCode, Failure> {
     Ok(if first == ExitCode::SUCCESS { second } else { first })
 }
 
-/// Returns what a shell would make of it; what was asked to end has ended in order.
+/// Returns the exit code as a shell would; a process that was asked to end counts as successful.
 fn code_of(status: ExitStatus) -> ExitCode {
     if was_asked(status) {
         return ExitCode::SUCCESS;
@@ -90,9 +91,9 @@ fn code_of(status: ExitStatus) -> ExitCode {
 struct Supervisor {
     state: Arc<Mutex<State>>,
     socket: PathBuf,
-    /// Which of two controllers it starts.
+    /// The controller that it starts, if there are two.
     controller: Option<Controller>,
-    /// Where this program was when it was started: another version may be there since.
+    /// The path of this program at its start: it may contain another version now.
     program: PathBuf,
 }
 
@@ -103,7 +104,7 @@ impl Supervisor {
         private::make_directory(&directory)?;
         let name = controller.map_or_else(String::new, |it| format!("-{}", it.name()));
         let socket = directory.join(format!("supervisor-{}{name}.socket", std::process::id()));
-        // Left by a process with the same number that was killed.
+        // A killed process with the same number may have left it.
         let _ = std::fs::remove_file(&socket);
         let bound = UnixDatagram::bind(&socket)?;
         bound.set_read_timeout(Some(LOOK_INTERVAL))?;
@@ -118,12 +119,12 @@ impl Supervisor {
         Ok(Self { state, socket, controller, program })
     }
 
-    /// Returns what runs, for the log.
+    /// Returns the name of the process, for the log.
     fn name(&self) -> &'static str {
         self.controller.map_or("the array", Controller::name)
     }
 
-    /// Runs the array again and again, until it is not to be started any more.
+    /// Runs the array repeatedly, until it is not to be restarted.
     fn run(&self) -> io::Result<ExitCode> {
         let mut ends = Vec::new();
         loop {
@@ -154,7 +155,8 @@ impl Supervisor {
         }
     }
 
-    /// Waits while it is kept down. False if all is to end meanwhile.
+    /// Waits while the controller is kept stopped. Returns false if the supervisor is to end
+    /// meanwhile.
     fn wait_while_held(&self) -> bool {
         let mut is_first = true;
         loop {
@@ -181,7 +183,7 @@ impl Supervisor {
         let mut state = self.state.lock();
         (state.process, state.silence, state.is_told) = (None, None, false);
         if state.is_over(status) {
-            state.kept.clear(); // Who connects is refused, and may go to the other one.
+            state.kept.clear(); // New connections are refused; hosts use the other one.
         }
         Ok(status)
     }
@@ -237,7 +239,7 @@ impl Supervisor {
         Ok(child)
     }
 
-    /// Returns this program with the same words, but not supervised.
+    /// Returns the command of this program with the same arguments, but not supervised.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command
@@ -249,7 +251,7 @@ impl Supervisor {
             .env_remove("LISTEN_FDS")
             .env_remove("LISTEN_FDNAMES")
             .args(self.controller.iter().flat_map(|it| ["--controller", it.name()]))
-            // A terminal's interrupt comes here, and from here to it, once.
+            // An interrupt of the terminal reaches this process, which forwards it, once.
             .process_group(0);
         command
     }
@@ -261,8 +263,8 @@ impl Drop for Supervisor {
     }
 }
 
-/// Takes what the array says, and notices when it says nothing. Reports to this process's own
-/// supervisor, if there is one, that this one is alive.
+/// Receives the messages of the array, and detects its silence. Reports to the supervisor of this
+/// process, if there is one, that this process is alive.
 fn listen(socket: &UnixDatagram, state: &Mutex<State>) {
     let is_watched = watchdog_limit().is_some();
     let mut looked = Instant::now();
@@ -271,7 +273,7 @@ fn listen(socket: &UnixDatagram, state: &Mutex<State>) {
         match receive(socket) {
             Ok((message, descriptors)) => state.lock().hear(&message, descriptors),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Only then has everything been heard.
+            // Only then have all messages been received.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let passed = std::mem::replace(&mut looked, Instant::now()).elapsed();
                 state.lock().pass_time(passed);

@@ -21,7 +21,7 @@ struct Item {
     resource: Named,
 }
 
-/// The same on one line.
+/// A tag in the output.
 #[derive(Serialize)]
 struct Line {
     of: String,

@@ -26,7 +26,7 @@ use super::members::Members;
 use crate::serve::controllers::{Controller, Other};
 use crate::serve::{Holding, Observer, Shutdown};
 
-/// What all devices of a pool are called together, where there are several.
+/// The name of all devices of a pool together, if there are several.
 pub const TOGETHER: &str = "pool";
 
 /// The counters of a running front end, and of its store.
@@ -34,7 +34,7 @@ pub struct FrontEnd {
     pub counters: Arc<Counters>,
     pub store: Arc<Store>,
     pub observer: Observer,
-    /// Where each port listens.
+    /// The address of each port.
     pub portals: Vec<String>,
     /// The devices of the pool.
     pub members: Arc<Members>,
@@ -137,11 +137,11 @@ pub struct Watched {
     pub array: Arc<Array>,
     /// Ends the process.
     pub shutdown: Shutdown,
-    /// Whether it ends to leave the pool to the other controller.
+    /// Whether it ends to give the pool up to the other controller.
     pub gives_way: Arc<AtomicBool>,
-    /// Keeps the other controller down.
+    /// Keeps the other controller stopped.
     pub holding: Holding,
-    /// Which one that is.
+    /// The other controller.
     pub other: Controller,
 }
 
@@ -322,7 +322,7 @@ fn converted(counts: &ClassSnapshot, latencies: Vec<LatencyBucket>) -> CommandCo
     }
 }
 
-/// What can be seen of a running front end, and of the other controller.
+/// The observable state of a running front end, and of the other controller.
 pub struct InForce {
     pub observer: Observer,
     pub holding: Holding,

@@ -15,14 +15,15 @@ use super::failure::Failure;
 pub enum Trust {
     /// Not at all: plain HTTP, on this machine only.
     Plain,
-    /// By exactly this certificate, whatever names it contains.
+    /// By exactly this certificate, regardless of its names.
     Fingerprint(Fingerprint),
-    /// By one of this file, which is the array's own, or an authority's for the requested name.
+    /// By a certificate in this file: the array's own, or that of an authority, for the requested
+    /// name.
     Certificates(PathBuf),
 }
 
 impl Trust {
-    /// Returns the TLS settings for this; `None` for no TLS.
+    /// Returns the TLS settings; `None` for no TLS.
     pub fn client(&self) -> Result<Option<Arc<ClientConfig>>, Failure> {
         let config = match self {
             Self::Plain => return Ok(None),

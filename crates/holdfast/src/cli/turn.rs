@@ -1,5 +1,5 @@
-//! Whose turn it is to have the pool: of two controllers, the one that has the claim. The other one
-//! forwards until then.
+//! The turn to have the pool: of two controllers, the one that has the claim has the pool. The
+//! other one forwards until then.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,27 +26,27 @@ use crate::serve::controllers::{
 };
 use crate::serve::{Kept, ServeError, tell_ready, thread_count};
 
-/// This process may open the pool.
+/// The right of this process to open the pool.
 pub struct Turn {
-    /// Which controller it is; of one alone, ct0.
+    /// This controller; ct0 if there is only one.
     pub own: Controller,
-    /// What says so, if there are two. Held until the process ends.
+    /// The claim, if there are two controllers. Held until the process ends.
     pub claim: Option<Claim>,
-    /// Where the two meet, if there are two.
+    /// The meeting point of the two controllers, if there are two.
     pub meeting: Option<Meeting>,
-    /// Sockets of its portals that listen already.
+    /// Sockets of its portals that already listen.
     pub kept: Kept,
-    /// The incarnation in which another controller has served until now.
+    /// The incarnation of the other controller that served until now.
     pub takes_over: Option<u64>,
-    /// What it has recovered of the pool by following it.
+    /// The state of the pool that it has recovered by following.
     pub follower: Option<Follower>,
-    /// Connections of hosts that the owner before has handed over.
+    /// Connections of hosts that the previous owner handed over.
     pub handed: Option<HandedOver>,
-    /// What keeps the devices, if they are reserved for it.
+    /// The fence, if the devices are reserved for it.
     pub fence: Option<Fence>,
-    /// Set once it is to leave the pool to the other one.
+    /// Set when it is to give the pool up to the other controller.
     pub gives_way: Arc<AtomicBool>,
-    /// Addresses that both have in turn, if there are any.
+    /// Addresses that move between the machines, if there are any.
     pub addresses: Option<Arc<Addresses>>,
 }
 
@@ -73,8 +73,9 @@ impl Turn {
         Self { own, claim: Some(claim), meeting: Some(meeting), ..Self::alone(kept) }
     }
 
-    /// Returns how the store is opened. With two controllers the pool keeps its version of the
-    /// format: the other one may still be of an earlier version, and is to take the pool over.
+    /// Returns the options for opening the store. With two controllers the pool keeps its version
+    /// of the format: the other one may still run an earlier version, and must be able to take the
+    /// pool over.
     pub fn store_options(&self, config: &Config) -> OpenOptions {
         let options = config.store_options();
         let upgrade = options.upgrade && self.meeting.is_none();
@@ -82,7 +83,8 @@ impl Turn {
     }
 }
 
-/// Waits for this controller's turn, and forwards meanwhile. `None` if it was asked to end before.
+/// Waits for this controller's turn, and forwards meanwhile. Returns `None` if it was asked to end
+/// before.
 pub fn take(
     common: &Common,
     options: &ServeArgs,
@@ -153,7 +155,7 @@ pub fn take(
     }
 }
 
-/// Follows the pool. Not where it may be opened on devices that know less than those that it is on.
+/// Follows the pool, unless it may be opened on devices with older content than the missing ones.
 fn standby(
     options: &ServeArgs,
     config: &Config,
@@ -182,7 +184,7 @@ fn announcement(
     move || {
         let told = json!({ "controller": own.name(), "forwarding_from": portals });
         let text = || format!("{} forwards from {}\n", own.name(), portals.join(", "));
-        // An output that takes nothing does not keep it from serving.
+        // A failure to print does not stop it.
         if let Err(failure) = show(form, &told, text) {
             tracing::warn!("{failure}");
         }

@@ -62,7 +62,7 @@ fn with_role(role: &str) -> Value {
     json!({ "role": { "name": role } })
 }
 
-/// Makes or changes a user, and shows it as `/v1` has it, which says more.
+/// Creates or changes a user, and shows it in the form of `/v1`, which has more fields.
 fn send(client: &Client, method: Method, name: &str, body: &Value) -> Result<User, Failure> {
     client.change::<IgnoredAny>(method, RESOURCE, &named("names", name)?, body)?;
     client.get(&path_of("users", name)?)

@@ -88,7 +88,7 @@ pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
     }
 }
 
-/// The verbs that copy, overwrite, destroy and recover volumes.
+/// Runs the verbs that copy, overwrite, destroy and recover volumes.
 fn end_or_replace(client: &Client, form: Form, verb: &VolumeVerb) -> Result<(), Failure> {
     let find = |name: &str| client.get::<Volume>(&path_of("volumes", name)?);
     match verb {
@@ -123,7 +123,7 @@ fn end_or_replace(client: &Client, form: Form, verb: &VolumeVerb) -> Result<(), 
             client.eradicate(RESOURCE, &[name])?;
             show(form, &json!({ "eradicated": name }), || format!("Volume {name} is gone.\n"))
         }
-        _ => Ok(()), // the others are done by the caller
+        _ => Ok(()), // the caller handles the others
     }
 }
 
@@ -134,7 +134,7 @@ fn copy(client: &Client, source: &str, query: &str) -> Result<(), Failure> {
 
 fn overwrite(client: &Client, form: Form, name: &str, source: &str) -> Result<(), Failure> {
     let path = path_of("volumes", name)?;
-    // One that is not there would be made.
+    // A volume that does not exist would be created.
     client.get::<IgnoredAny>(&path)?;
     copy(client, source, &format!("{}&overwrite=true", named("names", name)?))?;
     let volume: Volume = client.get(&path)?;
@@ -143,7 +143,7 @@ fn overwrite(client: &Client, form: Form, name: &str, source: &str) -> Result<()
     })
 }
 
-/// Reports that something was destroyed, and how long it can be recovered.
+/// Returns the message that something was destroyed, and how long it can be recovered.
 pub fn destroyed(what: &str, verb: &str, name: &str, eradicated: bool) -> String {
     if eradicated {
         return format!("{what} {name} is gone.\n");
@@ -269,7 +269,7 @@ pub fn doom(eradicate_ms: Option<u64>) -> String {
 fn show_one(client: &Client, form: Form, name: &str) -> Result<(), Failure> {
     let volume: Volume = client.get(&path_of("volumes", name)?)?;
     let connected_to = match volume.eradicate_ms {
-        // A destroyed one has none, and is not named to REST 2.x.
+        // A destroyed volume has none, and REST 2.x does not find it by its name.
         Some(_) => Vec::new(),
         None => connection::lines(client, &named("volume_names", name)?)?,
     };

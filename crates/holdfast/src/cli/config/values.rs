@@ -37,7 +37,7 @@ pub(super) fn paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Pa
     }
 }
 
-/// Returns a length of time: `"7d"`, or `"off"`.
+/// Returns a duration: `"7d"`, or `"off"`.
 pub(super) fn time<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
@@ -45,7 +45,7 @@ pub(super) fn time<'de, D: Deserializer<'de>>(
     interval::parse(&text).map_err(de::Error::custom)
 }
 
-/// The old name had another meaning, so it is refused instead of taken for the new one.
+/// Refuses the old name: it had another meaning, so it is not accepted as the new one.
 pub(super) fn renamed_cache<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
     de::IgnoredAny::deserialize(deserializer)?;
     let text = "`cache` is gone: `memory` bounds what is kept of data and of metadata together";

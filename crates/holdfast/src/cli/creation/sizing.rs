@@ -1,4 +1,4 @@
-//! How large a pool is made, and what it takes of each device.
+//! The size of a new pool, and its part of each device.
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom};
@@ -13,23 +13,24 @@ use super::super::place::Place;
 use super::super::pool::CAPACITY_STEP_BYTES;
 use super::super::size::human;
 
-/// The least that a pool holds.
+/// The minimum capacity of a pool.
 const CAPACITY_BYTES_MIN: u64 = 1 << 30;
-/// The default size of a pool is the free space divided by this: others need room beside it too.
+/// The default size of a pool is the free space divided by this: other users of the filesystem need
+/// room too.
 const DEFAULT_SHARE: u64 = 4;
-/// The maximum number of bytes of a pool by default.
+/// The maximum of the default size of a pool, in bytes.
 const CAPACITY_BYTES_DEFAULT_MAX: u64 = 64 << 30;
 
-/// How large a pool was made.
+/// The size of a new pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// What it holds, in bytes.
+    /// Its capacity, in bytes.
     pub capacity_bytes: u64,
-    /// How much of each device it has, in bytes.
+    /// Its part of each device, in bytes.
     pub(super) each_bytes: Vec<u64>,
-    /// A remark on why it has this size.
+    /// A remark on the reason for its size.
     notice: String,
-    /// How many lost devices there is room for on the others.
+    /// The number of lost devices for which the others have spare room.
     pub(super) spares: usize,
 }
 
@@ -40,7 +41,7 @@ impl Size {
         devices.saturating_sub(segments::least_in(devices))
     }
 
-    /// In one line.
+    /// Returns the size in one line.
     pub fn text(&self) -> String {
         let (devices, notice) = (self.each_bytes.len(), &self.notice);
         let all = human(self.capacity_bytes);
@@ -68,7 +69,7 @@ impl Size {
     }
 }
 
-/// Returns how large a pool becomes on these places.
+/// Returns the size of a new pool on these places.
 pub(super) fn size_of(
     places: &[Place],
     capacity: Option<u64>,
@@ -81,7 +82,7 @@ pub(super) fn size_of(
     let columns = columns(places.len(), spares);
     let step = |bytes: u64| bytes / CAPACITY_STEP_BYTES * CAPACITY_STEP_BYTES;
     let (mut each_bytes, notice) = match capacity {
-        // A device that is longer than it takes has free parts.
+        // A device that is longer than necessary has free parts.
         Some(bytes) => {
             let each = bytes.div_ceil(columns);
             (sizes_for(places, (step(each), spares))?, String::new())
@@ -105,7 +106,7 @@ pub(super) fn size_of(
     Ok(Size { capacity_bytes, each_bytes, notice, spares })
 }
 
-/// Returns how many devices of each stripe have data, and one where each has the same.
+/// Returns the number of data columns of a stripe; 1 if all devices have the same content.
 pub(super) fn columns(devices: usize, spares: usize) -> u64 {
     match devices {
         ..=3 => 1,
@@ -113,16 +114,17 @@ pub(super) fn columns(devices: usize, spares: usize) -> u64 {
     }
 }
 
-/// Returns how much of each place a pool has that would have so much of each column.
+/// Returns the size on each place of a pool with this size of each column.
 fn sizes_for(places: &[Place], (column_bytes, spares): (u64, usize)) -> Result<Vec<u64>, Failure> {
-    // Of more devices than a stripe has columns each has a share, and room for what is lost.
+    // With more devices than columns of a stripe, each device has a share, and spare room for lost
+    // devices.
     let shares = (places.len() - spares) as u64;
     let each = match places.len() {
         ..=3 => column_bytes,
         _ => {
             let shards = columns(places.len(), spares) + u64::from(PARITY_COLUMNS);
             let behind = column_bytes.saturating_sub(SEGMENT_BYTES_MIN);
-            // A part more, as they are whole.
+            // One part more, because parts are not divided.
             let rest = if shares > shards { SEGMENT_BYTES_MIN } else { 0 };
             SEGMENT_BYTES_MIN + behind * shards / shares + rest
         }
@@ -134,8 +136,8 @@ fn sizes_for(places: &[Place], (column_bytes, spares): (u64, usize)) -> Result<V
     places.iter().map(of).collect()
 }
 
-/// Returns how much of each place a pool has that nobody sized, and a remark on it: in stripes what
-/// each can hold, and where each has all, what the smallest can.
+/// Returns the default size on each place, and a remark on it: in stripes the size of each place,
+/// and for mirrors that of the smallest.
 fn default_sizes(places: &[Place]) -> Result<(Vec<u64>, String), Failure> {
     let mut sizes = Vec::new();
     for place in places {
@@ -156,7 +158,7 @@ fn default_sizes(places: &[Place]) -> Result<(Vec<u64>, String), Failure> {
     })
 }
 
-/// Returns whether two places take of the same filesystem.
+/// Returns whether two places take space of the same filesystem.
 fn is_beside(one: &Place, other: &Place) -> bool {
     let filesystem = |place: &Place| fs::metadata(&place.pool).map(|found| found.dev()).ok();
     !one.is_device() && !other.is_device() && filesystem(one) == filesystem(other)
@@ -179,7 +181,7 @@ fn free_bytes(directory: &Path) -> Result<u64, Failure> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Returns how long a block device is.
+/// Returns the length of a block device.
 fn device_bytes(device: &Path) -> Result<u64, Failure> {
     let length = File::open(device).and_then(|mut file| file.seek(SeekFrom::End(0)));
     length.map_err(|error| Failure::of_file("open", device, &error))

@@ -1,4 +1,4 @@
-//! Tables of what each device was asked, and of what it says of itself.
+//! Tables of the calls of each device, and of the health that it reports.
 
 use api::{Device, DeviceTransfers};
 
@@ -6,7 +6,7 @@ use super::{latency, mean, name_of};
 use crate::cli::output::{Align, table, time};
 use crate::cli::size::human;
 
-/// Returns a table of what each device was asked.
+/// Returns a table of the calls of each device.
 pub(super) fn calls_table(devices: &[Device]) -> String {
     let columns = [
         ("NUMBER", Align::Right),
@@ -50,7 +50,7 @@ pub(super) fn calls_table(devices: &[Device]) -> String {
     table(&columns, &devices.iter().flat_map(kinds).collect::<Vec<_>>(), "No devices.")
 }
 
-/// Returns a table of what devices say of their own health, and why some don't.
+/// Returns a table of the health that devices report, and why some do not report any.
 pub(super) fn health_table(devices: &[Device]) -> String {
     let columns = [
         ("NUMBER", Align::Right),
@@ -126,7 +126,7 @@ mod tests {
             ..<_>::default()
         };
         assert_eq!([50, 99, 100].map(|p| writes.percentile_us(p).unwrap()), [100, 200, 11_000_000]);
-        // No more than the longest, however wide its bucket is.
+        // No more than the maximum, however wide its bucket is.
         let short = DeviceTransfers { ok_latency_us_max: 70, ..writes.clone() };
         assert_eq!(short.percentile_us(50), Some(70));
         let calls = DeviceCalls { writes, reads_elsewhere: 7, ..DeviceCalls::default() };

@@ -1,4 +1,4 @@
-//! Finding the array that runs, among files of those that do not any more.
+//! Tests of finding the running array among run files of ended ones.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn files_of_processes_that_are_gone_are_removed_and_others_stay() {
     remove_stale(&dir.path().join("not-there"));
 }
 
-/// Killed, and started again while its first device was gone.
+/// An array that was killed, and restarted while its first device was missing.
 #[test]
 fn the_file_of_a_killed_process_does_not_hide_the_array_that_runs() {
     let directory = tempfile::tempdir().unwrap();
@@ -46,7 +46,7 @@ fn the_file_of_a_killed_process_does_not_hide_the_array_that_runs() {
     assert!(serving(&place("disk3"), || vec![own.clone()]).is_none());
 }
 
-/// As on a full filesystem: the array runs, and the file of an earlier run is gone.
+/// As on a full filesystem: the array runs, and the file of an earlier run is removed.
 #[test]
 fn a_run_file_that_cant_be_written_keeps_no_array_from_starting() {
     let directory = tempfile::tempdir().unwrap();

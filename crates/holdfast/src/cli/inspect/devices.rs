@@ -1,4 +1,4 @@
-//! The devices of a pool on several, as far as they are there, and which of them would be enough.
+//! The present devices of a pool on several, and which devices would suffice.
 
 use std::fmt;
 
@@ -6,25 +6,25 @@ use format::label::MemberState;
 use segments::{Survey, Surveyed};
 use serde::Serialize;
 
-/// What labels say of the devices of a pool.
+/// The devices of a pool, by their labels.
 #[derive(Serialize)]
 pub struct Devices {
-    /// Which pool it is: 32 hex digits.
+    /// The id of the pool: 32 hex digits.
     pool_id: String,
-    /// The sequence of the newest label.
+    /// The sequence number of the newest label.
     sequence: u64,
     members: Vec<Member>,
-    /// How many that count it takes to read anything; null if that is not known.
+    /// The number of counting devices that is required to read anything; null if unknown.
     needed: Option<usize>,
-    /// Of how many.
+    /// The number of counting devices of the pool.
     of: Option<usize>,
-    /// How many are there that count.
+    /// The number of counting devices that are present.
     there: usize,
-    /// How many more it takes.
+    /// The number of further devices that are required.
     lacking: Option<usize>,
-    /// What was named and is no device of this pool.
+    /// The given places that are no devices of this pool.
     strangers: Vec<String>,
-    /// What was named and does not answer.
+    /// The given places that do not respond.
     silent: Vec<String>,
 }
 
@@ -32,15 +32,15 @@ pub struct Devices {
 struct Member {
     number: u16,
     id: String,
-    /// What the newest label says of it: `in`, `out`, `kept_out`.
+    /// Its state in the newest label: `in`, `out`, `kept_out`.
     state: &'static str,
-    /// Whether what it has counts.
+    /// Whether its content counts.
     counts: bool,
-    /// Where it is; null if it is missing.
+    /// Its place; null if it is missing.
     place: Option<String>,
-    /// The sequence of its own label.
+    /// The sequence number of its own label.
     sequence: Option<u64>,
-    /// How many of the two copies of its label are whole.
+    /// The number of intact copies of its label, out of two.
     whole_labels: Option<usize>,
 }
 
@@ -115,7 +115,7 @@ impl fmt::Display for Devices {
 }
 
 impl Devices {
-    /// Returns which devices would be enough, and what can be read with those that are there.
+    /// Returns which devices would suffice, and what can be read with those that are present.
     fn enough(&self) -> String {
         let (Some(needed), Some(of), Some(lacking)) = (self.needed, self.of, self.lacking) else {
             return format!("how many it takes is not known; {} that count are there", self.there);

@@ -1,4 +1,5 @@
-//! How fast devices catch up, or others get what one has that leaves, and how long that takes yet.
+//! The rate at which devices catch up, or at which the content of leaving devices is moved to
+//! others, and the remaining time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -8,32 +9,32 @@ use parking_lot::Mutex;
 use segments::{DeviceState, DeviceStatus, PartsUse};
 use store::Store;
 
-/// The rate is that of so long a time.
+/// The time over which the rate is measured.
 const WINDOW: Duration = Duration::from_secs(60);
-/// It is not known before so long a time was seen.
+/// The minimum time of observation for a rate.
 const SEEN_AT_LEAST: Duration = Duration::from_secs(4);
-/// Of those who ask often not all looks are kept.
+/// The minimum interval of stored observations.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
-/// How far a device was.
+/// An observed progress of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Look {
     at: Instant,
-    /// In bytes of one that catches up, in parts of one that leaves.
+    /// In bytes for a device that catches up, in parts for one that leaves.
     done: u64,
 }
 
-/// How far a device was in the last minute.
+/// The progress of a device in the last minute.
 #[derive(Debug, Default)]
 struct Pace {
     all: u64,
-    /// From the first on.
+    /// In the order of time.
     looks: VecDeque<Look>,
 }
 
 impl Pace {
     fn note(&mut self, now: Instant, done: u64, all: u64) {
-        // Less than before is another attempt.
+        // Less progress than before means another attempt.
         let is_other = self.looks.back().is_some_and(|last| last.done > done);
         if is_other || self.all != all {
             *self = Self { all, looks: VecDeque::new() };
@@ -47,8 +48,8 @@ impl Pace {
         }
     }
 
-    /// Returns how many seconds it takes yet; `None` if it stands still, or is not known for long
-    /// enough.
+    /// Returns the remaining seconds; `None` if there is no progress, or it was not observed for
+    /// long enough.
     fn left_s(&self, now: Instant, done: u64) -> Option<u64> {
         let first = self.looks.front()?;
         let elapsed = now.duration_since(first.at);
@@ -62,13 +63,13 @@ impl Pace {
     }
 }
 
-/// Paces of devices that do the same, by their numbers.
+/// The paces of devices with the same activity, by their numbers.
 #[derive(Debug, Default)]
 struct Group(Mutex<BTreeMap<u16, Pace>>);
 
 impl Group {
-    /// Notes how far each of these is, of how much, and forgets all others; how many seconds each
-    /// still takes, where that is known.
+    /// Records the progress of these devices, as (done, all), and drops all others; returns the
+    /// remaining seconds of each, where known.
     fn note(&self, now: Instant, all: &BTreeMap<u16, (u64, u64)>) -> BTreeMap<u16, u64> {
         let mut paces = self.0.lock();
         paces.retain(|number, _| all.contains_key(number));
@@ -81,8 +82,8 @@ impl Group {
     }
 }
 
-/// Devices that catch up, and those that leave. Alerts look every few seconds, so that a rate is
-/// known when others ask.
+/// Devices that catch up, and those that leave. Alerts check them every few seconds, so that the
+/// rate is known to other callers.
 #[derive(Debug, Default)]
 pub(super) struct Paces {
     /// In bytes.
@@ -92,7 +93,7 @@ pub(super) struct Paces {
 }
 
 impl Paces {
-    /// Returns how far those are that catch up, by their numbers.
+    /// Returns the progress of the devices that catch up, by their numbers.
     pub(super) fn look(&self, store: &Store) -> BTreeMap<u16, CatchingUp> {
         self.note(Instant::now(), &store.catching_up())
     }
@@ -107,8 +108,7 @@ impl Paces {
         all.iter().map(progress).collect()
     }
 
-    /// Returns how many seconds each device that leaves still takes until others have what it has,
-    /// by their numbers.
+    /// Returns the seconds until the content of each leaving device is on others, by their numbers.
     pub(super) fn look_at_leaving(&self, all: &[DeviceStatus]) -> BTreeMap<u16, u64> {
         let leaving = all.iter().filter_map(|device| {
             let parts = device.parts.filter(|parts| is_leaving(device.state, *parts))?;
@@ -126,7 +126,7 @@ impl Paces {
     }
 }
 
-/// Returns whether others get what a device has of these parts.
+/// Returns whether the content of a device is being moved to others.
 fn is_leaving(state: DeviceState, parts: PartsUse) -> bool {
     let is_gone = matches!(state, DeviceState::Out | DeviceState::Missing);
     parts.used > 0 && (parts.is_emptied || is_gone)
@@ -138,7 +138,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Returns what is told of device 3, so many seconds after the start.
+    /// Returns the remaining seconds of device 3, `at_s` seconds after the start.
     fn left_s(paces: &Paces, start: Instant, at_s: u64, done: u64, all: u64) -> Option<u64> {
         let (done_bytes, all_bytes) = (done * MIB, all * MIB);
         let progress = store::CatchingUp { device: 3, done_bytes, all_bytes };
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(left_s(&paces, start, 16, 60, 1000), Some(94));
         assert_eq!(left_s(&paces, start, 17, 70, 1200), None, "of more bytes");
         assert!(left_s(&paces, start, 27, 170, 1200).is_some());
-        // It had all, and goes on another time.
+        // It had completed, and starts again later.
         assert!(paces.note(start + Duration::from_secs(28), &[]).is_empty());
         assert_eq!(left_s(&paces, start, 38, 200, 1200), None);
     }

@@ -1,4 +1,4 @@
-//! Where a device is that comes to a pool.
+//! The places of devices that are added to a pool.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) fn resolved(path: &Path) -> Result<PathBuf, DeviceRefusal> {
     path.canonicalize().map_err(|error| of_place(Failure::of_file("use", path, &error)))
 }
 
-/// Returns a device of this pool that was missing, or was one of its, and is back: its name and its
+/// Returns a device of this pool that was missing, or was removed, and is back: its name and its
 /// file.
 pub(super) fn returning(
     path: &Path,
@@ -34,7 +34,7 @@ pub(super) fn returning(
     files: &Files,
     in_use: &[String],
 ) -> Result<Option<Named>, DeviceRefusal> {
-    // A device that is back has the name that it had; a file that is open is the same one.
+    // A device that is back keeps its name; a file that is already open is the same one.
     let is_new = |place: &Place| match place.is_device() {
         true => !in_use.contains(&place.name()),
         false => !files.contains_key(&place.name()),
@@ -51,8 +51,9 @@ pub(super) fn returning(
     Ok(None)
 }
 
-/// Returns where a new device of the pool goes: a block device, or a file in a directory that has
-/// none; or that has several of this pool, to try that out, and room for one more.
+/// Returns the place of a new device of the pool: a block device, or a file in a directory that
+/// contains none, or that contains several files of this pool (to try that out) and has room for
+/// one more.
 pub(super) fn free_place(found: &Path, files: &Files) -> Result<Place, DeviceRefusal> {
     let place = Place::of(found).map_err(of_place)?;
     let is_of_pool = |name: &String| Path::new(name).parent() == Some(found);

@@ -1,4 +1,4 @@
-//! Why devices can't be changed, as interfaces say it.
+//! The refusals of changes of devices, in the form of interfaces.
 
 use api::DeviceRefusal;
 use array::Kind;
@@ -7,7 +7,7 @@ use segments::DeviceError;
 use super::state_of;
 use crate::cli::failure::Failure;
 
-/// Returns a place that can't be a device of the pool.
+/// Returns the refusal of a place that can't be a device of the pool.
 pub(super) fn of_place(failure: Failure) -> DeviceRefusal {
     let (kind, code) = match &failure {
         Failure::Refused(_) => (Kind::Conflict, "place_in_use"),

@@ -13,9 +13,9 @@ use crate::cli::failure::Failure;
 
 /// The maximum number of lost ranges of an object in the report; its list has all of them.
 const LOST_RANGES_MAX: usize = 1_000;
-/// Why data is lost although it could be read.
+/// The reason for the loss of data that could be read.
 const TOO_LONG: &str = "file-too-long";
-/// The maximum number of bytes of one write.
+/// The maximum size of one write, in bytes.
 const WRITE_BYTES: usize = 1 << 20;
 
 /// A range that is lost.
@@ -26,12 +26,12 @@ pub struct LostRange {
     reason: &'static str,
 }
 
-/// What was written of an object.
+/// The written parts of an object.
 #[derive(Debug)]
 pub struct Written {
     pub file: String,
-    /// Whether the filesystem does not support files as long as the volume: what is missing at the
-    /// end is zeros, or listed as lost.
+    /// Whether the filesystem does not support files as long as the volume: the missing end is
+    /// zeros, or listed as lost.
     pub is_short: bool,
     pub lost_file: Option<String>,
     pub written_bytes: u64,
@@ -50,8 +50,8 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write().map_err(|error| Failure::of_file("write", path, &error))
 }
 
-/// Writes `NAME.raw` as `read` delivers it, and `NAME.lost` if anything is lost. Without a size the
-/// file ends with the last known byte.
+/// Writes `NAME.raw` with the data of `read`, and `NAME.lost` if anything is lost. Without a size
+/// the file ends with the last known byte.
 pub fn write(
     to: &Path,
     name: &str,
@@ -79,7 +79,7 @@ pub fn write(
     Ok(Written { file, is_short, lost_file, written_bytes, lost_bytes, lost })
 }
 
-/// Returns whether a file is too long for the filesystem: ext4 ends at 16 TiB.
+/// Returns whether a file is too long for the filesystem: the limit of ext4 is 16 TiB.
 fn is_too_long(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::FileTooLarge)
 }
@@ -113,7 +113,7 @@ impl Image<'_> {
         }
     }
 
-    /// Returns how many of some bytes are before the volume's end, which may be within a block.
+    /// Returns how many of `bytes` are before the end of the volume, which may be within a block.
     fn within(&self, offset_bytes: u64, bytes: u64) -> u64 {
         self.size_bytes.map_or(bytes, |size| size.saturating_sub(offset_bytes).min(bytes))
     }
@@ -159,7 +159,7 @@ impl Image<'_> {
 
     fn end(&mut self) -> io::Result<()> {
         match self.file.set_len(self.size_bytes.unwrap_or(self.end_bytes)) {
-            // What is missing of the image is zeros, or was reported as lost.
+            // The missing part of the image is zeros, or was reported as lost.
             Err(error) if is_too_long(&error) => self.is_short = true,
             set => set?,
         }

@@ -1,4 +1,4 @@
-//! What is read: one device, or as many of several as are there.
+//! The source of the data: one device, or the present ones of several.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use super::super::failure::Failure;
 use super::super::medium::{Medium, Use, is_in_stripes};
 use super::super::place::{Place, Places, open_disk_to_read};
 
-/// See the module.
+/// The source of the data.
 pub(super) struct Source {
-    /// Where the first of its devices is.
+    /// The place of its first device.
     pub(super) pool: PathBuf,
     pub(super) segments: Shared,
-    /// What it costs that too few devices are there, if they are too few.
+    /// The consequence of too few devices, if there are too few.
     pub(super) lacking: Option<String>,
-    /// What an administrator should know about the devices.
+    /// Notices for the administrator about the devices.
     pub(super) notices: Vec<String>,
 }
 
@@ -36,8 +36,8 @@ impl Source {
             }),
             Err(failure) if places.all.iter().any(is_in_stripes) => Err(failure),
             Err(failure) => match best(places) {
-                // Each of them had all of the pool, also one that labels say nothing of, or that
-                // was out.
+                // Each device had the whole pool, even one that was out, or of which labels say
+                // nothing.
                 Some(place) => {
                     tracing::warn!("{failure}: {} is read alone", place.data.display());
                     let disk: Arc<dyn sys::Disk> = Arc::new(open_disk_to_read(&place)?);
@@ -60,13 +60,13 @@ fn what_is_lacking(survey: &Survey) -> Option<String> {
     ))
 }
 
-/// Of several devices that have all of a pool each, one that was in, by the newest label.
+/// Returns, of several devices with the whole pool each, one that was in by the newest label.
 fn best(places: Places) -> Option<Place> {
     places.all.into_iter().max_by_key(rate)
 }
 
-/// Returns how much a device is worth: the newest change of devices that it knows of, and whether
-/// it was in then.
+/// Returns the rank of a device: the newest change of devices in its label, and whether it was in
+/// then.
 fn rate(place: &Place) -> (u64, bool) {
     let Ok(disk) = open_disk_to_read(place) else { return (0, false) };
     let labels = Local::over(Arc::new(disk)).labels();

@@ -1,5 +1,5 @@
-//! Which of two controllers is kept down, because an administrator has asked the other one for it.
-//! It is as long as the supervisor runs, whichever controller ends meanwhile.
+//! Which of two controllers is kept stopped, because an administrator has requested that from the
+//! other one. It stays stopped as long as the supervisor runs, whichever controller ends meanwhile.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use parking_lot::Mutex;
 
 use crate::serve::controllers::Controller;
 
-/// Shared by what supervises both.
+/// The stopped controller, shared by the supervisors of both.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Holds(Arc<Mutex<Option<Controller>>>);
 
 impl Holds {
-    /// Returns the one that is kept down.
+    /// Returns the controller that is kept stopped.
     pub(super) fn held(&self) -> Option<Controller> {
         *self.0.lock()
     }
 
-    /// Returns whether this one is.
+    /// Returns whether this controller is kept stopped.
     pub(super) fn is_held(&self, own: Option<Controller>) -> bool {
         own.is_some() && self.held() == own
     }
 
-    /// One of two asks to have the other one kept down, or to have it started. Nobody can ask for
-    /// itself: one of both runs always.
+    /// Handles a request of a controller to keep the other one stopped, or to start it. No
+    /// controller can stop itself: one of the two always runs.
     pub(super) fn ask(&self, by: Option<Controller>, name: &str, down: bool) {
         let other = by.map(Controller::other);
         if other.is_none() || Controller::from_name(name) != other {
@@ -31,7 +31,7 @@ impl Holds {
         }
         let mut held = self.0.lock();
         match down {
-            // Who is kept down itself asks for nothing.
+            // A controller that is kept stopped itself has no say.
             true if *held != by => *held = other,
             false if *held == other => *held = None,
             _ => {}

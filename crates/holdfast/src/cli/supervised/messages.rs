@@ -1,4 +1,4 @@
-//! What comes from the array: a message, and descriptors.
+//! Receiving from the array: a message, and descriptors.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -7,7 +7,7 @@ use std::os::unix::net::UnixDatagram;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
-/// A message is some lines, of which the longest names a socket.
+/// The maximum size of a message: some lines, of which the longest contains the name of a socket.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
 pub(super) fn receive(socket: &UnixDatagram) -> io::Result<(String, Vec<OwnedFd>)> {

@@ -1,4 +1,4 @@
-//! What a supervisor knows of the array, and what it makes of what that says.
+//! The state of the array in its supervisor, and the effect of its messages.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -13,41 +13,41 @@ use super::holds::Holds;
 use crate::serve::controllers::Controller;
 use crate::serve::tell_ready;
 
-/// For how long the array may say nothing of being alive: a machine that is overloaded lets no
-/// process run for a while.
+/// How long the array may not report that it is alive: an overloaded machine may run no process for
+/// a while.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(5);
-/// How often its silence is looked at.
+/// The interval of checks for silence.
 pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is known of the array.
+/// The state of the array.
 #[derive(Default)]
 pub(super) struct State {
     /// The process that serves.
     pub(super) process: Option<OwnedFd>,
-    /// Whether one was ready.
+    /// Whether a process was ever ready.
     pub(super) was_ready: bool,
-    /// How long the array has said nothing of being alive; `None` while it need not: before it is
-    /// ready, and once it ends in order.
+    /// How long the array has not reported that it is alive; `None` while it need not: before it is
+    /// ready, and during an orderly end.
     pub(super) silence: Option<Duration>,
     /// Whether it was asked to end.
     pub(super) is_stopping: bool,
     /// The sockets that are kept, by their names.
     pub(super) kept: BTreeMap<String, OwnedFd>,
-    /// Which of two controllers it is, and which of them is kept down.
+    /// Which of two controllers it is, and which one is kept stopped.
     pub(super) own: Option<Controller>,
     pub(super) holds: Holds,
-    /// Whether it was told to end, as it is kept down.
+    /// Whether it was told to end, because it is kept stopped.
     pub(super) is_told: bool,
 }
 
 impl State {
-    /// Returns whether the array is not started again after it has ended like this. One that was
-    /// never ready has said why, and would again.
+    /// Returns whether the array is not restarted after it has ended with this status. An array
+    /// that was never ready has printed why, and would fail again.
     pub(super) fn is_over(&self, status: ExitStatus) -> bool {
         status.success() || was_asked(status) || self.is_stopping || !self.was_ready
     }
 
-    /// Takes what the array says, with the descriptors that came with it.
+    /// Handles a message of the array, with its descriptors.
     pub(super) fn hear(&mut self, message: &str, descriptors: Vec<OwnedFd>) {
         let value = |key: &str| {
             let mut lines = message.lines();
@@ -83,7 +83,7 @@ impl State {
         self.holds.is_held(self.own)
     }
 
-    /// Ends the controller, once, if it is to be kept down. Its sockets are not kept then: hosts
+    /// Ends the controller, once, if it is to be kept stopped. Its sockets are closed then: hosts
     /// are refused, and use their other paths.
     pub(super) fn obey(&mut self) {
         if self.is_held() && !self.is_told && self.process.is_some() {
@@ -105,9 +105,10 @@ impl State {
         }
     }
 
-    /// So much time has passed without a word of the array. Ends it when that is too long.
+    /// Adds time without a message of the array. Kills the array when that is too long.
     pub(super) fn pass_time(&mut self, time: Duration) {
-        // While this process did not run, the machine may have let none run: that does not count.
+        // Time in which this process did not run does not count: the machine may have run no
+        // process.
         let counted = time.min(2 * LOOK_INTERVAL);
         self.silence = self.silence.map(|silence| silence + counted);
         if self.silence.is_some_and(|silence| silence > SILENCE_MAX) {
@@ -119,8 +120,8 @@ impl State {
     }
 }
 
-/// Returns whether a process was asked to end before it could hear of it, in the first moments of
-/// its life: the signal has ended it then.
+/// Returns whether a request to end killed a process before it handled the signal, right after its
+/// start.
 pub(super) fn was_asked(status: ExitStatus) -> bool {
     matches!(status.signal(), Some(SIGTERM | SIGINT))
 }
@@ -187,7 +188,7 @@ mod tests {
         let socket = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").unwrap());
         second.hear("FDSTORE=1\nFDNAME=iscsi-b", vec![socket()]);
         first.hear("HOLD=ct0", Vec::new());
-        // No process, which no signal reaches.
+        // Not a process, so no signal reaches it.
         (first.process, second.process) = (Some(socket()), Some(socket()));
         second.obey();
         assert!(!second.is_told && !second.is_held() && second.kept.len() == 1);

@@ -2,8 +2,8 @@
 //!
 //! As in esxtop, each interval is one line, and each column has the array, the object and the value
 //! in its name (the form of Windows' performance logs, "PDH-CSV"), so the same tools read both. The
-//! columns are those of the first sample, so volumes made later have none; with `--rows` there is
-//! instead a line for each object, including later ones.
+//! columns are those of the first sample, so volumes created later have none; with `--rows` there
+//! is instead a line for each object, including later ones.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::cli::failure::Failure;
 use crate::cli::flat;
 use crate::cli::output::time;
 
-/// The form of each interval.
+/// The output for each interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lines {
     /// One line.
@@ -30,7 +30,7 @@ const FIRST: &str = "(PDH-CSV 4.0) (UTC)(0)";
 /// The columns of the pool.
 const POOL: [&str; 4] = ["Data reduction", "Total reduction", "Used MB", "Used %"];
 
-/// Prints a header and the lines of `count` intervals; without a count, until it is stopped.
+/// Prints a header and the lines of `count` intervals; without a count, runs until it is stopped.
 pub fn run(
     looker: &mut impl Look,
     interval: Duration,
@@ -165,7 +165,7 @@ pub(super) mod tests {
     use super::super::sample::tests::{path, sample};
     use super::*;
 
-    /// Prepared samples.
+    /// A source of prepared samples.
     pub(in crate::cli::top) struct Made(pub Vec<Sample>);
 
     impl Look for Made {

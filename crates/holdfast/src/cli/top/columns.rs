@@ -11,14 +11,14 @@ use super::sample::Kind;
 pub struct Column {
     /// Its name.
     pub name: &'static str,
-    /// What it shows.
+    /// The description of its value.
     pub what: &'static str,
     value: Value,
     /// Whether ports have it: the data of copies is not counted by port.
     of_ports: bool,
 }
 
-/// Where a column's value comes from.
+/// The source of a column's value.
 #[derive(Clone, Copy, Debug)]
 enum Value {
     /// The count since the start.
@@ -31,13 +31,13 @@ enum Value {
     MeanMs(&'static str),
     /// The same for failed ones.
     MeanMsFailed(&'static str),
-    /// What so many percent of the interval's successful commands of a class took at most, in
-    /// microseconds.
+    /// The latency that this percentage of the interval's successful commands of a class did not
+    /// exceed, in microseconds.
     PercentileUs(&'static str, u8),
 }
 
 impl Column {
-    /// Returns the value, to be compared.
+    /// Returns the value, for comparison.
     pub fn value(&self, line: &Line) -> f64 {
         let mean = |sum_us: u64, count: u64| match count {
             0 => 0.0,
@@ -76,7 +76,7 @@ const fn column(name: &'static str, what: &'static str, value: Value) -> Column 
     Column { name, what, value, of_ports: true }
 }
 
-/// For a volume, or for a host over all its volumes.
+/// Returns a column of volumes, and of hosts over all their volumes.
 const fn copied(name: &'static str, what: &'static str, value: Value) -> Column {
     Column { of_ports: false, ..column(name, what, value) }
 }
@@ -122,7 +122,7 @@ pub const COLUMNS: &[Column] = &[
     column("P50US/wr", "us that half of the writes took at most", PercentileUs("write", 50)),
 ];
 
-/// Commands of the interval, successful or not.
+/// Returns the number of commands of the interval, successful or not.
 fn commands(line: &Line) -> u64 {
     line.recent.commands.values().map(|counted| counted.ok + counted.failed).sum()
 }
@@ -134,7 +134,7 @@ pub(super) mod tests {
     use super::super::sample::Totals;
     use super::*;
 
-    /// A line in which everything differs, over an interval of 2 s.
+    /// Returns a line with distinct values, over an interval of 2 s.
     pub(in crate::cli::top) fn line(name: &str) -> Line {
         let classes =
             ["read", "write", "copy", "compare_and_write", "zero", "delete", "other"].into_iter();

@@ -5,8 +5,8 @@
 //! * [`columns`]: the columns, by esxtop's names,
 //! * [`batch`]: lines of CSV, [`view`] and [`screen`]: the live screen.
 //!
-//! Rates come from two samples of the counters of the array, from wherever it is managed. The data
-//! path is not involved.
+//! Rates are computed from two samples of the counters, by the management interface of the array.
+//! The data path is not involved.
 
 mod batch;
 mod columns;
@@ -27,7 +27,7 @@ use super::failure::Failure;
 
 use sample::Sample;
 
-/// The maximum time without a check whether to stop.
+/// The maximum time between checks whether to stop.
 const NAP: Duration = Duration::from_millis(50);
 
 /// Shows the activity until it is stopped.
@@ -58,7 +58,7 @@ trait Look {
     /// Returns whether to stop: a signal arrived.
     fn is_over(&self) -> bool;
 
-    /// Waits until a moment; false if it was stopped before.
+    /// Waits until a point in time; returns false if it was stopped before.
     fn wait(&self, until: Instant) -> bool {
         loop {
             let left = until.saturating_duration_since(Instant::now());

@@ -6,7 +6,7 @@ use api::Copied;
 
 use super::sample::{Kind, Sample, Totals};
 
-/// Bytes in esxtop's MB.
+/// The bytes of esxtop's MB.
 const MB: f64 = 1_048_576.0;
 
 /// The counters of one object: since the start, and in the last interval.
@@ -30,7 +30,7 @@ impl Line {
         if self.seconds > 0.0 { count as f64 / self.seconds } else { 0.0 }
     }
 
-    /// Bytes of the interval, in MB per second.
+    /// Returns bytes of the interval, in MB per second.
     pub fn mb_per_second(&self, bytes: u64) -> f64 {
         self.per_second(bytes) / MB
     }
@@ -70,8 +70,8 @@ fn line(
     Line { kind, name: name.to_owned(), seconds, all: totals.clone(), recent }
 }
 
-/// Returns the increase; `None` if something has decreased, as when a name was given to another
-/// object.
+/// Returns the increase; `None` if a counter has decreased, for example because another object got
+/// the name.
 fn added(before: &Totals, after: &Totals) -> Option<Totals> {
     if before.commands.keys().any(|class| !after.commands.contains_key(class)) {
         return None;

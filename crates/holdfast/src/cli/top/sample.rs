@@ -30,7 +30,7 @@ impl Kind {
     /// All, in the order in which they are shown.
     pub const ALL: [Kind; 3] = [Kind::Volume, Kind::Host, Kind::Port];
 
-    /// Returns what it is called.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Volume => "Volume",
@@ -73,11 +73,11 @@ impl Totals {
 /// A sample.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// When it was, for intervals.
+    /// The time of the sample, for intervals.
     pub at: Instant,
-    /// When it was, in milliseconds since 1970.
+    /// The time of the sample, in milliseconds since 1970.
     pub wall_ms: u64,
-    /// When the array was started: counters count from then on.
+    /// The start of the array, from which counters count.
     pub started_ms: u64,
     /// The name of the array.
     pub array: String,
@@ -150,13 +150,13 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Returns the moment from which tests count.
+    /// Returns the time origin of tests.
     fn epoch() -> Instant {
         static EPOCH: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
         *EPOCH.get_or_init(Instant::now)
     }
 
-    /// An initiator's writes to a volume: this many MiB, each in 2 ms, all copied as well.
+    /// Returns an initiator's writes to a volume: this many MiB, each in 2 ms, all copied as well.
     pub(in crate::cli::top) fn path(initiator: &str, volume: &str, count: u64) -> PathCounters {
         let counters = CommandCounters {
             ok: count,
@@ -175,7 +175,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A sample this many seconds after the first; `run` identifies a start of the array.
+    /// Returns a sample this many seconds after the first; `run` identifies a start of the array.
     pub(in crate::cli::top) fn sample(run: u64, seconds: u64, paths: Vec<PathCounters>) -> Sample {
         let host = Host { name: "esx".into(), iqns: vec!["iqn.a".into()] };
         let commands = paths.first().map(|path| path.commands.clone()).unwrap_or_default();

@@ -63,7 +63,7 @@ fn show(
     Ok(())
 }
 
-/// What is shown.
+/// The content of the screen.
 struct Screen {
     interval: Duration,
     last: Sample,
@@ -80,7 +80,7 @@ impl Screen {
         Self { interval, last: first, array, lines, failure: None, view: View::default() }
     }
 
-    /// Shows another interval. An array that does not respond may do so again.
+    /// Shows another interval. An array that does not respond may respond later.
     fn renew(&mut self, look: Result<Sample, Failure>) {
         match look {
             Ok(after) => {

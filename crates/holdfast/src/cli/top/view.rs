@@ -4,7 +4,7 @@ use super::columns::{self, Column};
 use super::rates::Line;
 use super::sample::Kind;
 
-/// What a key does.
+/// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Press {
     Quit,
@@ -21,14 +21,14 @@ pub enum Press {
     Letter(char),
 }
 
-/// What is shown, and how.
+/// The lines that are shown, and their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
     /// The kind of the lines.
     pub kind: Kind,
     /// Sorted by this column of the kind, the greatest first; `None` is by name.
     pub sort: Option<usize>,
-    /// In reverse order.
+    /// Whether the order is reversed.
     pub reversed: bool,
     /// The first column that is shown.
     pub first_column: usize,
