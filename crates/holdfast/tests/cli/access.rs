@@ -1,17 +1,18 @@
-//! Who may manage an array, from where, and what is kept of it.
+//! Tests of access to management: who may manage an array, from where, and what is stored of it.
 
 use std::io::Write;
 
 use super::*;
 
-/// Returns what `curl`'s user would put into a file.
+/// Writes a file as a user would for `curl`; returns its path.
 pub fn file(world: &World, name: &str, text: &str) -> String {
     let path = world.directory.path().join(name);
     std::fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
-/// Returns a verb of somebody who has an API token, and knows the array by what `--how` says.
+/// Returns the command line of a user with an API token, who verifies the array by the option
+/// `how`.
 fn as_user<'a>(words: &[&'a str], api: &'a str, token: &'a str, how: [&'a str; 2]) -> Vec<&'a str> {
     let place = ["--api", api, "--token-file", token];
     words.iter().copied().chain(place).chain(how).collect()
@@ -38,12 +39,12 @@ fn users_do_what_their_role_allows_from_wherever_they_are() {
     assert!(stranger.refusal(1, &settings).contains("storage_admin"));
     let audit = as_user(&["audit"], api, &token, pinned);
     assert!(stranger.refusal(1, &audit).contains("storage_admin"));
-    // By the certificate, which stands beside the pool, and in which loopback is named.
+    // By the certificate, which is beside the pool, and contains the loopback address.
     let certificate = world.pool().join("api-certificate.pem");
     let ca = ["--ca", certificate.to_str().unwrap()];
     let list = as_user(&["volume", "list"], api, &token, ca);
     assert_eq!(stranger.json(&list).as_array().unwrap().len(), 1);
-    // Not to who has another certificate, nor in the clear.
+    // Not to a server with another certificate, nor in the clear.
     let other = "ab".repeat(32);
     let list = as_user(&["volume", "list"], api, &token, ["--fingerprint", &other]);
     assert!(stranger.refusal(3, &list).contains(fingerprint));
@@ -163,7 +164,7 @@ fn plain_http_is_for_loopback_and_only_if_asked_for() {
 fn a_certificate_that_is_given_is_used_and_must_fit() {
     let world = World::new();
     world.make_pool();
-    // One that was made for another array will do.
+    // A certificate of another array serves here.
     let first = world.serve(&[]);
     let fingerprint = first.told["fingerprint"].clone();
     first.stop();
@@ -191,7 +192,7 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
     let (world, other) = (World::new(), World::new());
     world.make_pool();
     other.make_pool();
-    // One that was made for another array will do.
+    // A certificate of another array serves here.
     let second = other.serve(&[]);
     let renewed = second.told["fingerprint"].as_str().unwrap().to_owned();
     second.stop();
@@ -210,7 +211,7 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
         assert!(turns.next().is_some(), "it was never shown");
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    // Verbs that find the array by its run file, and who was told.
+    // Verbs find the array by its run file, or are given the new fingerprint.
     assert_eq!(world.json(&["status"])["portals"], array.told["portals"]);
     let token = run_file.to_str().unwrap();
     let status = as_user(&["status"], api, token, ["--fingerprint", &renewed]);

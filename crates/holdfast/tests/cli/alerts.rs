@@ -1,11 +1,11 @@
-//! Alerts of the real binary: opened by what happens, told, closed, and kept through its death.
+//! Alerts of the real binary: opened by conditions, notified, closed, and kept when it is killed.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 
 use super::*;
 
-/// A login: its connection, status class and detail (RFC 7143, 11.12 and 11.13).
+/// Logs in; returns the connection, and the status class and detail (RFC 7143, 11.12 and 11.13).
 fn login(portal: &str, target: &str, initiator: &str) -> (TcpStream, (u8, u8)) {
     let text = format!("InitiatorName={initiator}\0TargetName={target}\0SessionType=Normal\0");
     let mut bytes = vec![0; 48];
@@ -71,7 +71,7 @@ fn an_alert_is_opened_told_closed_and_kept() {
         world.refusal(1, &["alert", "show", "99"]),
         "holdfast: Alert does not exist: 99. The list of alerts shows their numbers.\n"
     );
-    // A test is sent by each, and what does not arrive is told.
+    // Each recipient gets a test message, and failures are reported.
     let output = world.output(&["alert", "test"]);
     assert_eq!(output.status.code(), Some(1));
     let table = String::from_utf8(output.stdout).unwrap();

@@ -1,11 +1,12 @@
-//! An array whose clock says what no clock should: management waits, and hosts go on.
+//! An array whose clock has absurd values: management waits, and hosts continue.
 
 use std::net::TcpStream;
 
 use super::log::{log_in, make_host};
 use super::*;
 
-/// Before 1970, the year 1970, after 9999, and farther than a date can be written at all.
+/// Offsets to before 1970, to the year 1970, to after 9999, and to beyond any date that can be
+/// formatted.
 const OFFSETS: [i64; 4] = [-4_000_000_000, -1_790_000_000, 260_000_000_000, 7_000_000_000_000];
 
 #[test]
@@ -22,7 +23,7 @@ fn no_clock_ends_the_array() {
     }
     world.make_pool();
     let move_to = |seconds: i64| {
-        // At once, or the array would see the file empty.
+        // Replaced atomically, or the array could see an empty file.
         std::fs::write(at("new"), seconds.to_string()).unwrap();
         std::fs::rename(at("new"), &offset).unwrap();
     };
@@ -37,14 +38,14 @@ fn no_clock_ends_the_array() {
     let mut array = start();
     make_host(&world);
     for seconds in OFFSETS {
-        // It moves while the array runs, and is so when it starts.
+        // The clock changes while the array runs, and before it starts.
         for is_new in [false, true] {
             move_to(seconds);
             if is_new {
                 array.stop();
                 array = start();
             }
-            // Answered or not: it is the array that must be there afterwards.
+            // The verb may fail: only the array must survive.
             world.output(&["status"]);
             world.output(&["audit"]);
             let name = format!("v{}", seconds.unsigned_abs());

@@ -1,11 +1,12 @@
-//! An array that may have few descriptors: who says nothing takes those of nobody else.
+//! An array with a low limit of descriptors: silent connections do not take the descriptors of
+//! others.
 
 use std::net::{SocketAddr, TcpStream};
 
 use super::log::{log_in, make_host};
 use super::*;
 
-/// Returns a connection to a portal from one of this machine's addresses.
+/// Connects to a portal from one of this machine's addresses.
 fn connect(from: &str, to: &str) -> Option<TcpStream> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let stream = runtime.block_on(async {
@@ -23,7 +24,7 @@ fn silent_connections_of_one_address_leave_descriptors_for_others() {
     world.make_pool();
     let pool = world.pool();
     let log = world.directory.path().join("log");
-    // Both limits, so that the array can't raise the one.
+    // Both limits, so that the array can't raise the soft one.
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n 256 && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_holdfast")]);
     command.args(["serve", "--pool", pool.to_str().unwrap(), "--iscsi", "127.0.0.1:0", "--json"]);
@@ -32,7 +33,7 @@ fn silent_connections_of_one_address_leave_descriptors_for_others() {
     let array = World::started(command);
     make_host(&world);
     let portal = array.told["portals"][0].as_str().unwrap();
-    // More than the array may have in all; it closes those that are too many.
+    // More than the limit of the array; it closes the excess ones.
     let silent: Vec<_> = (0..400).filter_map(|_| connect("127.0.0.66", portal)).collect();
     assert!(silent.len() > 256, "{}", silent.len());
     for number in 0..5 {

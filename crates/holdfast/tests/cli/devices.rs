@@ -1,4 +1,5 @@
-//! A pool on several devices: made, served with all and with some, and changed while it is served.
+//! A pool on several devices: created, served with all and with some, and changed while it is
+//! served.
 
 use super::*;
 
@@ -14,7 +15,7 @@ impl World {
         names.iter().map(|name| self.place(name)).collect()
     }
 
-    /// Makes a pool in these directories.
+    /// Creates a pool in these directories.
     pub(super) fn make_on(&self, names: &[&str]) -> Value {
         let places = self.places(names);
         let words = ["pool", "create", "--capacity", "1G"].into_iter();
@@ -65,7 +66,7 @@ fn a_pool_is_made_on_several_devices_wholly_or_not() {
         let words: Vec<&str> = words.chain(places.iter().map(String::as_str)).collect();
         world.refusal(code, &words)
     };
-    // What is made for others is gone again.
+    // Directories that were created for the other devices are removed.
     assert!(create(&["d", "e", "b"], 1).contains("there is a pool"));
     assert!(!world.directory.path().join("d").exists());
     assert!(create(&["d", "d"], 2).contains("named twice"));
@@ -78,7 +79,7 @@ fn a_pool_is_made_on_several_devices_wholly_or_not() {
     let trial = ["pool", "create", &one, "--devices", "3", "--capacity", "1G"];
     assert_eq!(world.json(&trial)["devices"][1], json!(world.place("one/pool.2.data")));
     world.refusal(2, &["pool", "create", &one, &world.place("d"), "--devices", "2"]);
-    // A directory is all of its files.
+    // A directory stands for all of its files.
     assert!(
         world.text(&["inspect", &one]).contains("nothing is wrong") || {
             world.json(&["inspect", &one])["findings"].as_array().unwrap().is_empty()
@@ -142,7 +143,7 @@ fn a_device_that_returns_gets_what_it_lacks() {
     world.wait_for(&[(0, "in"), (1, "in"), (2, "in")]);
     world.text(&["device", "remove", "1"]);
     array.stop();
-    // All that was made is on the one that came last.
+    // Everything is on the device that was added last.
     let array = world.serve_on(&["a", "c"], &[]);
     world.text(&["device", "remove", "0"]);
     assert_eq!(world.json(&["volume", "list"]).as_array().unwrap().len(), 1);
@@ -178,14 +179,15 @@ fn some_devices_may_be_missing_at_the_start_and_more_only_when_that_is_said() {
     assert!(world.text(&["inspect", &places[1]]).contains("segment"), "to look needs no option");
     let array = world.serve_on(&["b"], &["--devices-missing"]);
     assert_eq!(world.json(&["volume", "list"]).as_array().unwrap().len(), 2);
-    // It is the same device as before, whatever it is called.
+    // It is the same device as before, whatever its path.
     world.text(&["device", "add", &hidden("a")]);
     assert_eq!(world.states()[0].0, 0);
     assert_ne!(world.states()[0].1, "missing");
     array.stop();
 }
 
-/// As it is with a device that gives wrong bytes for a while: it is there, and nothing of the pool.
+/// Like a device that returns wrong bytes for a while: it is present, and shows nothing of the
+/// pool.
 #[test]
 fn a_device_whose_label_could_not_be_read_is_added_when_it_can() {
     use std::os::unix::fs::FileExt;
@@ -193,7 +195,7 @@ fn a_device_whose_label_could_not_be_read_is_added_when_it_can() {
     world.make_on(&["a", "b", "c"]);
     let path = world.place("c") + "/pool.data";
     let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
-    // Where labels are, by docs/on-disk-format.md.
+    // The positions of labels, by docs/on-disk-format.md.
     let labels = [2 << 20, 10 << 20].map(|offset| {
         let mut label = vec![0; 4096];
         file.read_exact_at(&mut label, offset).unwrap();
@@ -262,7 +264,7 @@ fn a_pool_in_stripes_goes_on_without_two_of_its_devices() {
         let words = ["inspect", "--data"].into_iter();
         world.json(&words.chain(places.iter().map(|place| place.as_str())).collect::<Vec<_>>())
     };
-    // Any four of them, and no three.
+    // Any four of them suffice, and no three.
     for left in [[0, 1, 2, 3], [1, 4, 5, 2], [0, 2, 3, 5]] {
         let report = inspect(&left.map(|at| &places[at]));
         assert_eq!(report["findings"], json!([]));

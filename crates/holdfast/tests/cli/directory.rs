@@ -1,4 +1,4 @@
-//! The directory service: what verbs set is kept through the array's death.
+//! The directory service: what verbs set is kept when the array is killed.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn a_directory_service_is_set_tested_kept_and_cleared() {
     let secret = world.directory.path().join("password");
     std::fs::write(&secret, "horse\n").unwrap();
     let secret = secret.to_str().unwrap();
-    // It takes connections and says nothing.
+    // It accepts connections and never responds.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let uri = format!("ldap://{}", silent.local_addr().unwrap());
     let set = ["directory", "set", "--enabled", "on", "--uri", &uri, "--base-dn", "dc=x"];

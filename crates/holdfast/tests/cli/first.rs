@@ -1,4 +1,4 @@
-//! The first start in an empty directory, and from there to a volume that a host sees.
+//! The first start in an empty directory, and the steps to a volume that a host sees.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn an_empty_directory_becomes_an_array_once() {
     assert_eq!(mode(&pool.join("pool.data")), 0o600);
     assert_eq!(first["commands"].as_array().unwrap().len(), 3);
     let token = first["token"].as_str().unwrap().to_owned();
-    // Who has it is an array admin, from elsewhere too.
+    // The token is that of an array admin, also on another machine.
     let api = array.told["api"].as_str().unwrap();
     let fingerprint = array.told["fingerprint"].as_str().unwrap();
     let far = ["user", "list", "--json", "--api", api, "--fingerprint", fingerprint];
@@ -22,7 +22,7 @@ fn an_empty_directory_becomes_an_array_once() {
     let tokens = world.json(&["token", "list"]);
     assert_eq!((tokens.as_array().unwrap().len(), &tokens[0]["token"]), (1, &Value::Null));
     array.kill();
-    // It is kept by nobody: not in the pool either.
+    // The token is stored nowhere, not even in the pool.
     for entry in std::fs::read_dir(&pool).unwrap() {
         let path = entry.unwrap().path();
         if path.file_name().is_some_and(|name| name != "pool.data") {
@@ -47,7 +47,7 @@ fn a_directory_with_other_files_is_left_alone() {
     std::fs::write(directory.join("cat.jpg"), "cat").unwrap();
     assert!(world.refusal(1, &words).contains("cat.jpg"));
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1);
-    // A port that is taken is told before anything is made.
+    // A taken port is reported before anything is created.
     std::fs::remove_file(directory.join("cat.jpg")).unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -71,7 +71,7 @@ fn one_verb_provisions_a_host() {
     assert_eq!(made["device"], format!("/dev/disk/by-id/wwn-0x{naa}"));
     let portal = array.told["portals"][0].as_str().unwrap();
     assert!(made["commands"][0].as_str().unwrap().contains(portal), "{made}");
-    // The host is known from now on, by its name and by its iSCSI name.
+    // The host exists from now on, by its name and by its iSCSI name.
     let again = ["provision", "more", "--size", "1G", "--host", "web"];
     assert!(world.text(&again).contains("as LUN 2."));
     let again = ["provision", "third", "--size", "1G", "--iqn", iqn, "--lun", "7"];
@@ -80,7 +80,7 @@ fn one_verb_provisions_a_host() {
     assert!(world.refusal(1, &other).contains("--add-iqn"));
     let nobody = ["provision", "x", "--size", "1G", "--host", "nobody"];
     assert!(world.refusal(1, &nobody).contains("--iqn"));
-    // What can't be finished is taken back.
+    // Unfinished steps are undone.
     let taken = ["provision", "x", "--size", "1G", "--iqn", iqn, "--lun", "7"];
     world.refusal(1, &taken);
     let exists =
@@ -111,7 +111,7 @@ fn who_waits_for_it_is_told_when_hosts_can_come() {
         let length = socket.recv(&mut buffer).unwrap();
         String::from_utf8(buffer[..length].to_vec()).unwrap()
     };
-    // The sockets that it is to keep come first.
+    // The sockets to keep come first.
     let kept = told();
     assert!(kept.starts_with("FDSTORE=1\nFDNAME=iscsi-127.0.0.1-"), "{kept}");
     assert_eq!(told(), "READY=1");
@@ -124,7 +124,7 @@ fn a_variable_that_names_an_array_never_keeps_another_from_being_served() {
     let world = World::new();
     let (pool, elsewhere) = (world.pool(), world.directory.path().join("elsewhere"));
     std::fs::create_dir(&pool).unwrap();
-    // As README exports it, and as it stands in a shell in which another array was named.
+    // As README exports it, and as in a shell that had selected another array.
     for named in [&pool, &elsewhere] {
         let words = ["serve", pool.to_str().unwrap(), "--capacity", "1G", "--iscsi", "127.0.0.1:0"];
         let mut command = world.command(&words);
@@ -132,7 +132,7 @@ fn a_variable_that_names_an_array_never_keeps_another_from_being_served() {
         let array = World::started(command);
         let known = world.command(&["status", "--json"]).env("HOLDFAST_POOL", &pool).output();
         assert!(known.unwrap().status.success());
-        // What is said goes before what is exported.
+        // An option takes precedence over the environment.
         let said = ["status", "--json", "--pool", pool.to_str().unwrap()];
         let mut said = world.command(&said);
         said.env("HOLDFAST_API", "192.0.2.1:1").env("HOLDFAST_POOL", &elsewhere);
@@ -142,7 +142,7 @@ fn a_variable_that_names_an_array_never_keeps_another_from_being_served() {
     let inspect = ["inspect", pool.to_str().unwrap(), "--json"];
     let output = world.command(&inspect).env("HOLDFAST_POOL", &elsewhere).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    // Two that are said contradict each other.
+    // Two given pools contradict each other.
     world.refusal(2, &["inspect", "x", "--pool", "y"]);
     world.refusal(2, &["status", "--ca", "x", "--fingerprint", &"00".repeat(32)]);
     let mut both = world.command(&["status", "--api", "192.0.2.1:1"]);

@@ -1,4 +1,4 @@
-//! An array whose log can't be written: the log is worth less than what hosts use.
+//! An array whose log can't be written: it continues to serve hosts.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -9,12 +9,12 @@ use super::*;
 
 const INITIATOR: &str = "iqn.2026-11.com.example:log";
 
-/// Makes the host that [`log_in`] logs in as.
+/// Creates the host with which [`log_in`] logs in.
 pub fn make_host(world: &World) {
     world.text(&["host", "create", "log", "--iqn", INITIATOR]);
 }
 
-/// A login on a connection to a portal, for discovery: it must go well.
+/// Logs in on a connection to a portal, for discovery: it must succeed.
 pub fn log_in(stream: &mut TcpStream) {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let text = format!("InitiatorName={INITIATOR}\0SessionType=Discovery\0");
@@ -31,7 +31,7 @@ pub fn log_in(stream: &mut TcpStream) {
     assert_eq!((answer[0], answer[36]), (0x23, 0), "{answer:02x?}");
 }
 
-/// Serves with this standard error, has lines logged, and looks whether all goes on.
+/// Serves with this standard error, causes log lines, and checks that the array continues.
 fn serves_with(stderr: Stdio, stdout: Option<Stdio>) {
     let world = World::new();
     world.make_pool();
@@ -50,7 +50,7 @@ fn serves_with(stderr: Stdio, stdout: Option<Stdio>) {
         serde_json::from_slice(&std::fs::read(pool.join("array.run")).unwrap()).unwrap();
     let (api, fingerprint) = (run["api"].as_str().unwrap(), run["fingerprint"].as_str().unwrap());
     for _ in 0..3 {
-        // Each is a line of the log.
+        // Each causes a line of the log.
         let list = ["volume", "list", "--api", api, "--token-file", &wrong];
         let list: Vec<&str> = list.into_iter().chain(["--fingerprint", fingerprint]).collect();
         assert!(world.refusal(3, &list).contains("token"));
@@ -80,7 +80,7 @@ fn a_log_that_nobody_reads_any_more_stops_nothing() {
     serves_with(writer.into(), None);
 }
 
-/// The code says whose fault it is even if the line can't.
+/// The exit code shows the kind of failure even if the message can't be printed.
 #[test]
 fn a_failure_has_its_code_even_if_it_cant_be_told() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! The real binary, driven as an administrator does: every verb, its refusals and its exit codes.
+//! The real binary, used as by an administrator: every verb, its refusals and its exit codes.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -26,10 +26,10 @@ mod stored;
 mod stripes;
 mod supervised;
 
-/// How long an array may take to start or to end.
+/// The timeout for an array to start or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A directory with a pool in it, and what verbs see of the user.
+/// A directory with a pool in it, and the environment of a user.
 struct World {
     directory: tempfile::TempDir,
 }
@@ -56,7 +56,7 @@ impl World {
         self.command(words).output().unwrap()
     }
 
-    /// A verb that must succeed: what it printed.
+    /// Runs a verb that must succeed; returns its output.
     fn text(&self, words: &[&str]) -> String {
         let output = self.output(words);
         let error = String::from_utf8(output.stderr).unwrap();
@@ -69,7 +69,7 @@ impl World {
         serde_json::from_str(&self.text(&words)).unwrap()
     }
 
-    /// A verb that must fail with `code`: what it said, in one line.
+    /// Runs a verb that must fail with `code`; returns its message of one line.
     fn refusal(&self, code: i32, words: &[&str]) -> String {
         let output = self.output(words);
         let error = String::from_utf8(output.stderr).unwrap();
@@ -91,13 +91,14 @@ impl World {
         Self::started(command)
     }
 
-    /// Returns an array that was started with `--json`, once it says that it serves.
+    /// Starts an array with `--json`; returns it once it reports that it serves.
     fn started(mut command: Command) -> Array {
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();
         let told = loop {
-            // The end of the output ends the wait, too: the array said why on its standard error.
+            // The end of the output also ends the wait: the array has printed the reason on its
+            // standard error.
             assert!(lines.read_line(&mut text).unwrap() > 0, "the array did not start");
             if let Ok(told) = serde_json::from_str(&text) {
                 break told;
@@ -114,7 +115,7 @@ struct Array {
 }
 
 impl Array {
-    /// Ends it as an administrator does, and waits.
+    /// Stops it as an administrator would, and waits.
     fn stop(mut self) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
@@ -263,7 +264,7 @@ fn an_administrator_does_a_days_work() {
     and_starts_again(&world, array, &db1);
 }
 
-/// What an administrator did survives the process, however it ends; then all is taken away.
+/// Changes by an administrator survive the process, however it ends; then everything is removed.
 fn and_starts_again(world: &World, array: Array, db1: &Value) {
     array.kill();
     world.refusal(3, &["status"]);
@@ -347,7 +348,7 @@ fn two_arrays_are_told_apart() {
     let told: Vec<&str> = told.into_iter().chain(["--fingerprint", fingerprint]).collect();
     assert!(two.refusal(3, &told).contains("token"));
     second.kill();
-    // What the killed one left behind is seen through.
+    // The run file of the killed array is recognised as stale.
     assert_eq!(one.json(&["status"])["target_name"], first.told["target_name"]);
     first.stop();
 }
@@ -372,7 +373,7 @@ fn the_configuration_holds() {
     let volume = world.json(&["volume", "create", "v", "--size", "1G"]);
     assert!(volume["naa"].as_str().unwrap().starts_with("naa.624a9370"));
     array.stop();
-    // What the file said is kept in the pool.
+    // The settings of the file are kept in the pool.
     let array = world.serve(&[]);
     assert_eq!(world.json(&["status"])["name"], "lab");
     array.stop();

@@ -1,4 +1,5 @@
-//! Whom the array asks on its management network: what verbs set is kept through its death.
+//! The servers that the array queries on its management network: what verbs set is kept when it is
+//! killed.
 
 use super::*;
 
@@ -30,7 +31,7 @@ fn time_servers_are_set_asked_and_kept() {
     world.make_pool();
     let array = world.serve(&[]);
     assert!(world.text(&["array", "ntp-test"]).contains("No time server is asked"));
-    // It takes questions and says nothing.
+    // It receives queries and never responds.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let server = silent.local_addr().unwrap().to_string();
     world.text(&["array", "set", "--ntp-servers", &server]);

@@ -1,4 +1,4 @@
-//! Recipients of alerts: what verbs set is kept, sent to, and removed.
+//! Recipients of alerts: what verbs set is kept, gets messages, and is removed.
 
 use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn who_is_told_is_set_tested_kept_and_removed() {
     let secret = world.directory.path().join("password");
     std::fs::write(&secret, "horse\n").unwrap();
     let secret = secret.to_str().unwrap();
-    // It takes connections and says nothing, so no mail is sent: it is to be refused in time.
+    // It accepts connections and never responds, so sending mail must fail within a timeout.
     let mail = TcpListener::bind("127.0.0.1:0").unwrap();
     let relay = mail.local_addr().unwrap().to_string();
     drop(mail);

@@ -1,5 +1,5 @@
-//! Verbs that speak REST 2.x: host groups, tags, schedules, limits, connections; and the forms in
-//! which all verbs answer.
+//! Verbs that use REST 2.x: host groups, tags, schedules, limits, connections; and the output forms
+//! of all verbs.
 
 use super::*;
 
@@ -50,7 +50,7 @@ fn volume_groups_are_renamed_and_end_with_their_volumes() {
     assert_eq!(world.json(&["volume-group", "list", "--destroyed"])[0]["name"], "team");
     world.text(&["volume-group", "recover", "team"]);
     assert_eq!(world.json(&["volume", "list"]).as_array().unwrap().len(), 3);
-    // Out of it, by its whole name.
+    // Moves it out of the group, by its full name.
     world.text(&["volume", "rename", "team/v", "v"]);
     world.text(&["volume-group", "destroy", "team", "--eradicate"]);
     assert_eq!(world.json(&["volume-group", "list", "--destroyed"]), json!([]));
@@ -192,7 +192,7 @@ fn groups_have_schedules_and_members_of_all_kinds() {
     world.refusal(2, &["group", "add", "g", "w", "--host", "a"]);
     let every = ["group", "set", "g", "--every", "1d", "--at", "02:30", "--schedule", "on"];
     assert!(world.text(&every).contains("every 1 d at 02:30 UTC"));
-    // Hours have no time of day, which is not lost without a word.
+    // An interval of hours has no time of day, which is not cleared silently.
     let told = world.refusal(2, &["group", "set", "g", "--every", "1h"]);
     assert!(told.contains("02:30 UTC") && told.contains("--at none"), "{told}");
     let hourly = ["group", "set", "g", "--every", "1h", "--at", "none"];

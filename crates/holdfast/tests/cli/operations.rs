@@ -1,4 +1,4 @@
-//! How each device of a pool fares, as administrators are told.
+//! The state and the counters of each device of a pool, as administrators see them.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn a_file_has_no_health() {
     array.stop();
 }
 
-/// What `inspect` prints of these places, and with which code it ends.
+/// Runs `inspect` on these places; returns its exit code and its outputs.
 fn inspected(world: &World, names: &[&str], more: &[&str]) -> (Option<i32>, String, String) {
     let places = world.places(names);
     let words = ["inspect"].iter().chain(more).copied();
@@ -93,7 +93,7 @@ fn inspect_says_which_devices_of_a_pool_would_be_enough() {
     assert_eq!(devices["members"][3]["place"], json!(null));
     assert_eq!(devices["members"][0]["sequence"], devices["sequence"]);
     assert_eq!(devices["members"][0]["whole_labels"], json!(2));
-    // The one that was left behind.
+    // The device with an older label.
     assert!(devices["members"][4]["sequence"].as_u64() < devices["sequence"].as_u64(), "{told}");
 }
 

@@ -1,4 +1,4 @@
-//! `salvage`: what it writes, what it tells, and what it refuses.
+//! `salvage`: what it writes, reports, and refuses.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
@@ -15,7 +15,7 @@ use super::*;
 
 const BLOCK: usize = 4096;
 
-/// Bytes that no two blocks share, and that nothing compresses.
+/// Returns incompressible blocks, no two of which are equal.
 pub(super) fn noise(blocks: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let words = (0..blocks * BLOCK / 8).flat_map(|_| {
@@ -27,7 +27,7 @@ pub(super) fn noise(blocks: usize, seed: u64) -> Vec<u8> {
     words.collect()
 }
 
-/// The pool of an array that was stopped, as the array has it.
+/// Opens the pool of a stopped array as the array does; returns the store and the names.
 fn open(world: &World) -> (Store, Vec<(VolumeId, String)>) {
     let disk = Arc::new(FileDisk::open(&world.pool().join("pool.data")).unwrap());
     let store = Store::open(disk, OpenOptions::default()).unwrap();
@@ -56,7 +56,7 @@ pub(super) fn write(
     store.execute(VolumeRequest::Write { volume, range, data, fua: false }).unwrap();
 }
 
-/// A pool with two volumes and a snapshot, stopped, and all of it in a checkpoint.
+/// Makes a stopped pool with two volumes and a snapshot, all of it in a checkpoint.
 fn make(world: &World) -> Vec<u8> {
     world.make_pool();
     let array = world.serve(&[]);
@@ -93,7 +93,7 @@ fn report(world: &World, to: &str) -> Value {
     serde_json::from_slice(&bytes).unwrap()
 }
 
-/// Turns a bit of the pool at a byte.
+/// Flips a bit of the pool in a byte.
 fn damage(world: &World, at: u64) {
     let file =
         fs::File::options().read(true).write(true).open(world.pool().join("pool.data")).unwrap();
@@ -102,7 +102,7 @@ fn damage(world: &World, at: u64) {
     file.write_all_at(&[byte[0] ^ 1], at).unwrap();
 }
 
-/// Returns where in the pool blocks begin that `is_it` takes.
+/// Returns the offsets and contents of the blocks of the pool that `is_it` accepts.
 fn find(world: &World, is_it: impl Fn(&[u8]) -> bool) -> Vec<(u64, Vec<u8>)> {
     let bytes = fs::read(world.pool().join("pool.data")).unwrap();
     let blocks = (0..).step_by(BLOCK).zip(bytes.chunks_exact(BLOCK));
@@ -139,7 +139,7 @@ fn a_sound_pool_is_written_out_whole() {
     assert_eq!(fs::read_dir(&out).unwrap().count(), 4, "something besides images and the report");
     let report = report(&world, "out");
     assert_eq!((&report["whole"], &report["log_cut"]), (&json!(true), &json!(null)));
-    // The pool is as it was, and the array goes on.
+    // The pool is unchanged, and the array continues.
     assert!(before == fs::read(world.pool().join("pool.data")).unwrap());
     world.serve(&[]).stop();
 }
@@ -191,7 +191,8 @@ fn a_log_is_cut_only_where_the_administrator_says_so() {
     let [.., (damaged, at), (_, next), _] = newest[..] else { panic!("{newest:?}") };
     damage(&world, at + 8);
     damage(&world, next + 8);
-    // The array says that the pool is damaged, and does not go on without what was answered.
+    // The array reports that the pool is damaged, and does not continue without acknowledged
+    // writes.
     let pool = world.pool();
     let serve = ["serve", "--pool", pool.to_str().unwrap(), "--iscsi", "127.0.0.1:0"];
     assert!(world.refusal(1, &serve).contains("damaged"));
@@ -240,8 +241,8 @@ fn salvage_refuses_what_it_could_harm() {
     array.stop();
 }
 
-/// The pool's file can't be opened for writing: also not by who may otherwise do anything, so that
-/// `salvage` runs as somebody else where the test is root.
+/// The pool's file can't be opened for writing. Root could open it, so `salvage` runs as another
+/// user if the test is root.
 #[test]
 fn a_pool_that_is_read_only_is_salvaged() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Snapshots of volumes and of groups, and volumes that become what these are.
+//! Snapshots of volumes and of groups, and volumes that are restored from them.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn snapshots_are_of_volumes_and_of_groups() {
     }
     let group = world.json(&["group", "create", "g", "a", "b"]);
     assert_eq!((&group["volumes"], &group["destroyed"]), (&json!(["a", "b"]), &json!(false)));
-    // A group with some of its volumes only is not what was asked for.
+    // A group with only some of the volumes would not be what was requested.
     let half = world.refusal(1, &["group", "create", "half", "a", "none"]);
     assert!(half.contains("Volume does not exist: none."), "{half}");
     assert_eq!(names(&world.json(&["group", "list"])), ["g"]);

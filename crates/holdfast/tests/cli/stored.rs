@@ -1,4 +1,4 @@
-//! What is stored: how far it is reduced, and for whom.
+//! Stored data: its reduction, and the objects for which it is stored.
 
 use super::*;
 

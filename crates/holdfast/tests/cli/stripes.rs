@@ -1,4 +1,5 @@
-//! A pool in stripes over six devices: any two fail, or are missing, and all is still there.
+//! A pool in stripes over six devices: any two fail, or are missing, and all data can still be
+//! read.
 
 use std::sync::Arc;
 
@@ -11,14 +12,13 @@ use super::salvage::{names_of, noise, write};
 use super::*;
 
 const SIX: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
-/// Blocks of 4 KiB that are written of the volume.
+/// The number of blocks of 4 KiB that are written to the volume.
 const BLOCKS: usize = 1500;
-/// In each write.
+/// The number of blocks in each write.
 const BLOCKS_AT_ONCE: usize = 100;
 
 impl World {
-    /// Returns what the pool of an array that was stopped is on, as far as these of its places have
-    /// it.
+    /// Opens the devices of the pool of a stopped array at these places.
     fn stopped(&self, names: &[&str]) -> Arc<DeviceSet> {
         let device = |name: &&str| {
             let file = FileDisk::open(self.place(&format!("{name}/pool.data")).as_ref()).unwrap();
@@ -27,8 +27,8 @@ impl World {
         Arc::new(DeviceSet::open(names.iter().map(device).collect(), false).unwrap())
     }
 
-    /// What was written is there, and all else is as its checksums say, with these places alone.
-    /// Nothing is written, so that the others stay what they are.
+    /// Checks that the written data can be read, and that all checksums match, with only these
+    /// places. Nothing is written, so that the other devices stay current.
     fn verify(&self, names: &[&str], data: &[u8], volumes: usize) {
         let store = Store::load(self.stopped(names), OpenOptions::default()).unwrap();
         let known = names_of(&store);
@@ -53,7 +53,7 @@ impl World {
 }
 
 impl World {
-    /// Returns a volume, and what was written to it while the array was stopped.
+    /// Creates a volume, and writes to it while the array is stopped; returns the written data.
     fn fill(&self, names: &[&str]) -> Vec<u8> {
         let array = self.serve_on(names, &[]);
         self.text(&["volume", "create", "v", "--size", "1G"]);
@@ -66,7 +66,7 @@ impl World {
         data
     }
 
-    /// Until these are the devices, and all are in and none is emptied.
+    /// Waits until these are the devices, all are in, and none is being emptied.
     fn wait_until_settled(&self, numbers: &[u64]) {
         loop {
             let found = self.json(&["device", "list"]);
@@ -83,8 +83,8 @@ impl World {
     }
 }
 
-/// One of five is removed, as four of them have room for what it had; another one is added, and the
-/// pool grows onto it.
+/// One of five is removed, because four of them have room for its content; another one is added,
+/// and the pool grows onto it.
 #[test]
 fn a_device_is_removed_and_another_one_added_and_the_pool_grows() {
     let world = World::new();
@@ -99,7 +99,7 @@ fn a_device_is_removed_and_another_one_added_and_the_pool_grows() {
     let told = world.text(&["device", "remove", "1"]);
     assert!(told.contains("Device 1 is emptied"), "{told}");
     world.wait_until_settled(&[0, 2, 3, 4]);
-    // Now each of the others is needed.
+    // Now each of the others is required.
     let refused = world.refusal(1, &["device", "remove", "2"]);
     assert!(refused.contains("add one first"), "{refused}");
     array.stop();
@@ -115,7 +115,7 @@ fn a_device_is_removed_and_another_one_added_and_the_pool_grows() {
         assert_eq!(added["number"], json!(number), "{added}");
     }
     world.wait_until_settled(&[0, 1, 2, 3, 4, 5]);
-    // Until what the new ones take of the others was moved there is no room for more.
+    // Until the share of the new devices is moved to them, there is no room to grow.
     let grown = || world.output(&["pool", "grow", "--capacity", "1100M"]).status.success();
     while !grown() {
         std::thread::sleep(std::time::Duration::from_millis(100));
@@ -147,7 +147,7 @@ fn two_of_six_devices_fail_and_are_replaced_and_two_others_are_missing_then() {
     array.stop();
     world.verify(&["a", "c", "d", "f"], &data, 2);
 
-    // From where it was stopped: the two that were taken out stay so.
+    // It continues from where it was stopped: the two devices that were taken out stay out.
     let array = world.serve_on(&SIX, &[]);
     for (number, name) in [("1", "g"), ("4", "h")] {
         let place = world.place(name);
@@ -161,7 +161,7 @@ fn two_of_six_devices_fail_and_are_replaced_and_two_others_are_missing_then() {
         world.verify(&four, &data, 3);
     }
 
-    // Two of those that were there all the time are missing at the start.
+    // Two of the original devices are missing at the start.
     let array = world.serve_on(&["c", "g", "d", "h"], &[]);
     assert_eq!(world.json(&["volume", "list"]).as_array().unwrap().len(), 3);
     array.stop();
@@ -175,7 +175,8 @@ fn two_of_six_devices_fail_and_are_replaced_and_two_others_are_missing_then() {
     assert!(error.contains("it takes 4 of this pool"), "{error}");
 }
 
-/// With two devices missing all of it, and with three what is left, and what is not.
+/// With two devices missing, everything is salvaged; with three, what is left, and the losses are
+/// reported.
 #[test]
 fn a_pool_in_stripes_is_salvaged_from_the_devices_that_are_left() {
     let world = World::new();

@@ -16,7 +16,7 @@ impl World {
         run["pid"].as_u64()
     }
 
-    /// Until another process than `before` answers verbs.
+    /// Waits until another process than `before` serves verbs; returns it.
     fn wait_for_another(&self, before: u64) -> u64 {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
@@ -36,8 +36,8 @@ fn kill(signal: &str, pid: u64) {
     assert!(status.success());
 }
 
-/// A SCSI command before the login closes the connection (RFC 7143, 6.3): by the process that
-/// serves then.
+/// Sends a SCSI command before the login; returns whether the process that serves closes the
+/// connection (RFC 7143, 6.3).
 fn is_served(mut stream: TcpStream) -> bool {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut command = [0; 48];
@@ -58,7 +58,7 @@ fn a_killed_array_is_started_again_and_no_connection_is_refused() {
     assert_ne!(pid, u64::from(array.child.id()));
     for _ in 0..3 {
         kill("-KILL", pid);
-        // At any moment from here on: the first of them before anybody accepts.
+        // At any time from here on: the first of them before any process accepts.
         let waiting: Vec<TcpStream> = (0..50)
             .map(|_| {
                 std::thread::sleep(Duration::from_millis(2));
@@ -81,7 +81,7 @@ fn an_array_that_ends_by_itself_is_not_started_again() {
     let mut array = world.serve(&["--supervised"]);
     kill("-TERM", world.pid().unwrap());
     assert!(array.child.wait().unwrap().success());
-    // What is wrong with the command line is said once.
+    // An error in the command line is reported once.
     let pool = world.pool();
     let words = ["serve", pool.to_str().unwrap(), "--supervised", "--iscsi", "203.0.113.1:9"];
     let output = world.output(&words);
