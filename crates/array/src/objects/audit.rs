@@ -3,9 +3,9 @@
 use super::users::Role;
 use crate::values::text::one_line;
 
-/// How many entries are kept; a new one replaces the oldest.
+/// The number of entries that are kept; a new one replaces the oldest.
 pub const AUDIT_ENTRIES_MAX: usize = 4_096;
-/// The maximum length of a text of an entry, in bytes; also the limit for all names together.
+/// The maximum length of each text of an entry, in bytes; also the limit for all names together.
 /// Users, methods and addresses are short, so an entry takes less than 1 KiB, and the log less than
 /// 4 MiB.
 pub const AUDIT_TEXT_BYTES_MAX: usize = 256;
@@ -15,13 +15,13 @@ pub const DONE: &str = "done";
 /// A request for a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deed {
-    /// When, in milliseconds since 1970.
+    /// The time of the request, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Who.
+    /// The user who made it.
     pub user: String,
-    /// With which role.
+    /// The role of the user.
     pub role: Role,
-    /// From which address.
+    /// The address from which it came.
     pub origin: String,
     /// The method of the request.
     pub method: String,
@@ -34,7 +34,7 @@ pub struct Deed {
 /// An entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// From 1; never used twice.
+    /// The number of the entry, from 1; never reused.
     pub number: u64,
     /// The request.
     pub deed: Deed,

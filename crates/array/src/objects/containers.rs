@@ -1,5 +1,5 @@
-//! Volume groups and pods as they are stored. None has a list of its volumes: their names begin
-//! with its own.
+//! Volume groups and pods as they are stored. They have no lists of their volumes: the names of
+//! volumes begin with that of the container.
 
 use block::VolumeLimits;
 
@@ -12,7 +12,7 @@ pub const CONTAINERS_MAX: usize = 1_000;
 /// renames or destroys all of them.
 pub const CONTAINER_VOLUMES_MAX: usize = 500;
 
-/// The id of a volume group or a pod, which is never used again.
+/// The id of a volume group or a pod, which is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ContainerId {
     pub(crate) kind: ContainerKind,
@@ -27,6 +27,6 @@ pub(crate) struct Container {
     /// If it is destroyed: when it is eradicated, in milliseconds of the array's time. The volumes
     /// that were destroyed with it have the same.
     pub(crate) eradicate_ms: Option<u64>,
-    /// For all volumes together. Pods have none.
+    /// The limits for all volumes together. Pods have none.
     pub(crate) limits: VolumeLimits,
 }

@@ -1,5 +1,5 @@
-//! The directory service (LDAP) whose users may log in: where it is, whom the array is there, and
-//! which of its groups has which role.
+//! The directory service (LDAP) whose users may log in: its servers, the credentials of the array,
+//! and the roles of its groups.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,17 +10,17 @@ use crate::values::password::KeptPassword;
 use crate::values::receivers::HostPlace;
 use crate::values::text::{check_text, shown};
 
-/// The maximum number of servers: they are asked one after the other, and a login must end in time.
+/// The maximum number of servers: they are tried in order, and a login must end in time.
 pub const DIRECTORY_URIS_MAX: usize = 3;
-/// The maximum length of a text of a setting, in characters.
+/// The maximum length of the text of a setting, in characters.
 const TEXT_CHARS_MAX: usize = 255;
 /// The maximum length of the certificates, in bytes: a chain of several.
 const CERTIFICATE_BYTES_MAX: usize = 16 << 10;
-/// The ports of servers without one (RFC 4516, 2; and what is usual for TLS).
+/// The default ports of servers (RFC 4516, 2; and the usual port for TLS).
 const PORT: u16 = 389;
 const TLS_PORT: u16 = 636;
 
-/// Where a server is: `ldap://HOST[:PORT]` or `ldaps://HOST[:PORT]`.
+/// The URI of a server: `ldap://HOST[:PORT]` or `ldaps://HOST[:PORT]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryUri {
     text: String,
@@ -63,7 +63,7 @@ impl DirectoryUri {
         self.port
     }
 
-    /// Returns whether it speaks TLS from the first byte on; otherwise TLS is begun by StartTLS.
+    /// Returns whether it speaks TLS from the first byte on; otherwise StartTLS begins TLS.
     pub fn is_tls(&self) -> bool {
         self.is_tls
     }
@@ -86,35 +86,35 @@ impl fmt::Display for DirectoryUri {
 pub struct DirectoryGroup {
     /// The common name of the group, or its whole DN; empty if nobody has the role.
     pub group: String,
-    /// Below what the group is: a DN, which need not repeat the base DN.
+    /// The base of the group: a DN, which need not repeat the base DN.
     pub base: String,
 }
 
-/// The directory service. A text that is empty is not set.
+/// The directory service. An empty text is not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directory {
     /// Whether its users may log in.
     pub is_enabled: bool,
-    /// Its servers, in the order in which they are asked.
+    /// Its servers, in the order in which they are tried.
     pub uris: Vec<DirectoryUri>,
-    /// Below what users and groups are.
+    /// The base DN of users and groups.
     pub base_dn: String,
-    /// Whom the array binds as: a DN, or what the directory takes in its place.
+    /// The user as which the array binds: a DN, or another form that the directory accepts.
     pub bind_user: String,
-    /// Its password.
+    /// The password of that user.
     pub bind_password: KeptPassword,
-    /// Certificates (PEM) of servers, or of authorities that vouch for them; without any, those
-    /// that the machine trusts do.
+    /// Certificates (PEM) of servers, or of their authorities; if empty, the authorities that the
+    /// machine trusts.
     pub ca_certificate: String,
-    /// What clients have set. Servers are checked in any case.
+    /// The setting of clients, which has no effect: servers are always verified.
     pub check_peer: bool,
-    /// The attribute that has the name of a user; without one `uid` or `sAMAccountName`.
+    /// The attribute that contains the name of a user; if empty, `uid` or `sAMAccountName`.
     pub user_login: String,
-    /// The object class of users; without one any.
+    /// The object class of users; if empty, any.
     pub user_class: String,
-    /// Whose members have which role, in the order of [`Role::ALL`].
+    /// The groups whose members have a role, in the order of [`Role::ALL`].
     pub(crate) groups: [DirectoryGroup; Role::ALL.len()],
-    /// Goes up with each change: a login is good for the settings that it was made by.
+    /// Increases with each change: a login is valid only for the settings by which it was made.
     pub(crate) revision: u64,
 }
 
@@ -139,7 +139,7 @@ pub struct DirectoryChange {
     pub user_login: Option<String>,
     /// See [`Directory::user_class`].
     pub user_class: Option<String>,
-    /// Roles, each with the group of it, and with what that is below.
+    /// Roles, each with its group, and with the base of that.
     pub groups: Vec<(Role, Option<String>, Option<String>)>,
 }
 
@@ -149,18 +149,19 @@ impl Directory {
         &self.groups[place(role)]
     }
 
-    /// Returns the roles that somebody may have by a group, the most powerful first.
+    /// Returns the roles with a group, the most powerful first.
     pub fn roles(&self) -> impl Iterator<Item = (Role, &DirectoryGroup)> {
         let all = Role::ALL.into_iter().zip(&self.groups);
         all.filter(|(_, group)| !group.group.is_empty())
     }
 
-    /// Returns what a login depends on: it goes up with each change.
+    /// Returns the revision of the settings, which increases with each change and on which a login
+    /// depends.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Sets whose members have a role.
+    /// Sets the group whose members have a role.
     pub(crate) fn set_group(&mut self, role: Role, group: DirectoryGroup) {
         self.groups[place(role)] = group;
     }
@@ -191,7 +192,7 @@ impl Directory {
         if new.bind_user.is_empty() && !is_new_password {
             new.bind_password = KeptPassword::default();
         }
-        // Whoever may not know the password must not have it sent elsewhere.
+        // A user who may not know the password must not be able to redirect it.
         let goes_elsewhere = (&new.uris, &new.bind_user) != (&self.uris, &self.bind_user);
         if goes_elsewhere && !is_new_password && !new.bind_password.is_empty() {
             return refused("With another server or user give the password of the user again.");
@@ -203,7 +204,7 @@ impl Directory {
         Ok(new)
     }
 
-    /// Checks the settings, each and together.
+    /// Checks each setting, and their combination.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.uris.len() > DIRECTORY_URIS_MAX {
             let count = self.uris.len();
@@ -246,7 +247,7 @@ fn place(role: Role) -> usize {
     Role::ALL.iter().position(|one| *one == role).unwrap_or_default()
 }
 
-/// Whether a text looks like certificates; whoever uses them parses them.
+/// Checks that a text looks like certificates; the user of the certificates parses them.
 fn check_certificate(text: &str) -> Result<(), Error> {
     let is_good = text.trim_start().starts_with("-----BEGIN CERTIFICATE-----")
         && text.trim_end().ends_with("-----END CERTIFICATE-----")

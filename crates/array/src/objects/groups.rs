@@ -26,7 +26,7 @@ pub(crate) struct Members {
     pub(crate) volumes: Vec<VolumeId>,
     /// Hosts, and so the volumes connected to them. They can't be deleted while they are members.
     pub(crate) hosts: Vec<HostId>,
-    /// Host groups: as hosts.
+    /// Host groups, like hosts.
     pub(crate) host_groups: Vec<HostGroupId>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Members {
 pub(crate) struct Group {
     pub(crate) name: GroupName,
     pub(crate) members: Members,
-    /// The number for the next snapshots that are not given a suffix.
+    /// The number for the next snapshots without a given suffix.
     pub(crate) next_suffix: u64,
     pub(crate) created_ms: u64,
     pub(crate) schedule: SnapshotSchedule,
@@ -61,7 +61,7 @@ impl Group {
         }
     }
 
-    /// Removes a volume from its own members.
+    /// Removes a volume from the members.
     pub(crate) fn forget(&mut self, volume: VolumeId) {
         self.members.volumes.retain(|id| *id != volume);
     }

@@ -9,7 +9,7 @@ pub const HOST_GROUPS_MAX: usize = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct HostGroupId(pub(crate) u64);
 
-/// A host group as it is stored. The records of hosts say which group they are in.
+/// A host group as it is stored. The records of hosts contain the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostGroup {
     pub(crate) name: HostGroupName,

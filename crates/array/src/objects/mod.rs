@@ -1,7 +1,7 @@
-//! The objects as they are stored, and how many of them there may be.
+//! The objects as they are stored, and their maximum numbers.
 //!
-//! An object obeys the rules that concern it alone, and names others by their ids. The relations
-//! between objects are the concern of [`crate::state`].
+//! An object obeys the rules that concern it alone, and refers to others by their ids. The
+//! relations between objects are the concern of [`crate::state`].
 
 pub mod alerts;
 pub mod audit;

@@ -1,5 +1,5 @@
-//! The receivers of alerts that are kept in the pool: the relay of mail, who gets mail, and
-//! syslog servers. The configuration of the program may name others.
+//! The receivers of alerts that are kept in the pool: the mail relay, the recipients of mail, and
+//! syslog servers. The configuration of the program may contain others.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,28 +12,28 @@ use crate::values::receivers::{
 };
 use crate::values::text::check_text;
 
-/// The maximum number of alert watchers: each has a thread that sends.
+/// The maximum number of alert watchers: each has a sending thread.
 pub const WATCHERS_MAX: usize = 20;
-/// The maximum number of syslog servers: each has a thread that sends.
+/// The maximum number of syslog servers: each has a sending thread.
 pub const SYSLOG_SERVERS_MAX: usize = 8;
 /// The maximum length of the user at a relay, and of the password, in characters.
 const CREDENTIAL_CHARS_MAX: usize = 255;
-/// The maximum length of a text before each subject, in characters.
+/// The maximum length of the text before each subject, in characters.
 const SUBJECT_PREFIX_CHARS_MAX: usize = 64;
-/// The maximum length of a text before each body, in characters.
+/// The maximum length of the text before each body, in characters.
 const BODY_PREFIX_CHARS_MAX: usize = 256;
-/// The port of a relay without one (RFC 5321, 2.3.5).
+/// The default port of a relay (RFC 5321, 2.3.5).
 const RELAY_PORT: u16 = 25;
 
 /// How the connection to a relay is encrypted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encryption {
-    /// Not.
+    /// No encryption.
     #[default]
     None,
-    /// By STARTTLS, or nothing is sent.
+    /// STARTTLS; without it, nothing is sent.
     StartTls,
-    /// From the first byte on.
+    /// TLS from the first byte on.
     Tls,
 }
 
@@ -47,7 +47,7 @@ impl Encryption {
         }
     }
 
-    /// Returns the one with this name.
+    /// Returns the encryption with this name.
     ///
     /// # Errors
     /// `invalid_relay`.
@@ -59,12 +59,12 @@ impl Encryption {
 }
 
 /// The password of the array at a relay, which `Debug` does not show. Stored, because the relay
-/// asks for it in the clear; never shown, logged or returned.
+/// requires it in the clear; never shown, logged or returned.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct RelayPassword(String);
 
 impl RelayPassword {
-    /// Takes a password; empty means that there is none.
+    /// Returns this password; empty means that there is none.
     pub fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
@@ -81,14 +81,14 @@ impl fmt::Debug for RelayPassword {
     }
 }
 
-/// The server that mail is sent by. A text that is empty is not set.
+/// The server that relays mail. An empty text is not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Relay {
     /// `HOST`, or `HOST:PORT`. Without one no mail is sent.
     pub host: String,
     /// The domain of the sender's address.
     pub sender_domain: String,
-    /// What stands before the `@` there; without it, the name of the array.
+    /// The part before the `@` of the sender's address; if empty, the name of the array.
     pub sender_username: String,
     /// The array's user at the relay.
     pub user: String,
@@ -96,9 +96,9 @@ pub struct Relay {
     pub password: RelayPassword,
     /// How the connection is encrypted.
     pub encryption: Encryption,
-    /// What stands before each subject.
+    /// The text before each subject.
     pub subject_prefix: String,
-    /// What stands before each text.
+    /// The text before each body.
     pub body_prefix: String,
 }
 
@@ -124,7 +124,7 @@ pub struct RelayChange {
 }
 
 impl Relay {
-    /// Returns where the relay is; `None` if there is none.
+    /// Returns the host and port of the relay; `None` if there is none.
     pub fn place(&self) -> Option<(String, u16)> {
         let place = HostPlace::parse(&self.host)?;
         Some((place.host, place.port.unwrap_or(RELAY_PORT)))
@@ -147,7 +147,7 @@ impl Relay {
         if new.user.is_empty() && !is_new_password {
             new.password = RelayPassword::default();
         }
-        // Whoever may not know the password must not have it sent elsewhere.
+        // A user who may not know the password must not be able to redirect it.
         let goes_elsewhere = (&new.host, &new.user) != (&self.host, &self.user);
         if goes_elsewhere && !is_new_password && !new.password.expose().is_empty() {
             return refused("With another relay or user give the password again.");
@@ -156,7 +156,7 @@ impl Relay {
         Ok(new)
     }
 
-    /// Checks the settings, each and together.
+    /// Checks each setting, and their combination.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if !self.host.is_empty() && self.place().is_none() {
             return refused(
@@ -194,7 +194,7 @@ fn refused<T>(text: &str) -> Result<T, Error> {
     Err(Error::invalid("invalid_relay", text))
 }
 
-/// Somebody who gets mail about alerts.
+/// A recipient of mail about alerts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watcher {
     /// The address.
@@ -203,32 +203,32 @@ pub struct Watcher {
     pub is_enabled: bool,
 }
 
-/// A syslog server, which is told of alerts and of changes.
+/// A syslog server, which receives alerts and changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyslogServer {
     /// Its name.
     pub name: SyslogServerName,
-    /// Where it is.
+    /// Its URI.
     pub uri: SyslogUri,
 }
 
-/// All of it.
+/// All receivers of alerts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notifications {
-    /// The server that mail is sent by.
+    /// The mail relay.
     pub relay: Relay,
-    /// Who gets mail, by address in lower case.
+    /// The recipients of mail, by address in lower case.
     pub(crate) watchers: BTreeMap<String, Watcher>,
     /// The syslog servers, by name in lower case.
     pub(crate) servers: BTreeMap<String, SyslogServer>,
     /// The SNMP managers, by name in lower case.
     pub(crate) managers: BTreeMap<String, SnmpManager>,
-    /// How often the engine of SNMP has started.
+    /// The number of starts of the SNMP engine.
     pub(crate) snmp_boots: u32,
 }
 
 impl Notifications {
-    /// Returns who gets mail, in the order of addresses.
+    /// Returns the recipients of mail, in the order of addresses.
     pub fn watchers(&self) -> impl Iterator<Item = &Watcher> {
         self.watchers.values()
     }

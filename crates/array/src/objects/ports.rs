@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 /// The maximum number of addresses that are served or remembered.
 pub const PORTS_MAX: usize = 256;
 
-/// Where a target port listens, as the administrator gave it.
+/// The listening address of a target port, as the administrator gave it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PortPlace {
     pub address: SocketAddr,
@@ -15,5 +15,5 @@ pub(crate) struct PortPlace {
     pub nth: u16,
 }
 
-/// The ids of all ports that were ever served, by where they listen.
+/// The ids of all ports that were ever served, by their listening addresses.
 pub(crate) type Ports = BTreeMap<PortPlace, u16>;

@@ -16,7 +16,7 @@ pub const ERADICATION_DELAY_S: RangeInclusive<u64> = 1..=30 * 86_400;
 /// The default delay, in seconds: a day.
 pub(crate) const DELAY_DEFAULT_S: u64 = 86_400;
 
-/// What an administrator may set of the array itself.
+/// The settings of the array itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The name of the array.
@@ -27,16 +27,16 @@ pub struct Settings {
     pub company_id: CompanyId,
     /// The offloads that volumes may use; each volume also has a setting of its own.
     pub offloads: Offloads,
-    /// When hosts get a unit attention because the pool fills up.
+    /// The use of the pool at which hosts get a unit attention.
     pub space_thresholds: SpaceThresholds,
-    /// For how many seconds a destroyed volume or snapshot can be recovered. Objects destroyed
-    /// before a change keep the time that they were given.
+    /// How long a destroyed volume or snapshot can be recovered, in seconds. Objects destroyed
+    /// before a change keep their time.
     pub eradication_delay_s: u64,
     /// Whether hosts without CHAP are refused, from their next login on.
     pub chap_required: bool,
-    /// How names of others are looked up.
+    /// How host names are looked up.
     pub dns: Dns,
-    /// Who is asked how far the clock is off.
+    /// The time servers by which the clock is checked.
     pub time_servers: TimeServers,
 }
 
@@ -96,7 +96,7 @@ impl Settings {
     }
 }
 
-/// Offloads after these switches, in order.
+/// Returns offloads after these switches, in order.
 pub(crate) fn switched(offloads: Offloads, switches: &[(Offload, bool)]) -> Offloads {
     switches.iter().fold(offloads, |all, (offload, on)| all.with(*offload, *on))
 }

@@ -1,7 +1,7 @@
 //! Snapshots as they are stored.
 //!
-//! A record holds only the parts of the snapshot's name, so renaming a volume with ten thousand
-//! snapshots takes one record.
+//! A record contains only parts of the snapshot's name, so renaming a volume with ten thousand
+//! snapshots changes one record.
 
 use block::{SectorCount, VolumeId};
 
@@ -18,7 +18,7 @@ pub(crate) struct SnapshotRecord {
     /// The volume.
     pub(crate) source: VolumeId,
     pub(crate) suffix: Suffix,
-    /// The group that it was made with, which it does not outlive.
+    /// The group with which it was made, which it does not outlive.
     pub(crate) group: Option<GroupId>,
     /// Whether the retention of its group applies to it.
     pub(crate) retained: bool,

@@ -6,13 +6,14 @@ use crate::values::password::KeptPassword;
 use crate::values::receivers::HostPlace;
 use crate::values::text::check_text;
 
-/// The maximum number of SNMP managers: each has a thread that sends.
+/// The maximum number of SNMP managers: each has a sending thread.
 pub const SNMP_MANAGERS_MAX: usize = 8;
-/// The port of a manager without one (RFC 3417, 3.1).
+/// The default port of a manager (RFC 3417, 3.1).
 const PORT: u16 = 162;
-/// The maximum length of a community and user, in characters (RFC 3411 has the latter).
+/// The maximum length of a community and of a user, in characters (RFC 3411 specifies the latter).
 const NAME_CHARS_MAX: usize = 32;
-/// How many characters a passphrase has (RFC 3414, 11.2, has the least).
+/// The minimum and maximum length of a passphrase, in characters (RFC 3414, 11.2, specifies the
+/// minimum).
 const PASSPHRASE_CHARS: (usize, usize) = (8, 63);
 
 /// How messages are authenticated.
@@ -33,7 +34,7 @@ impl SnmpAuth {
         }
     }
 
-    /// Returns the one with this name.
+    /// Returns the protocol with this name.
     ///
     /// # Errors
     /// `invalid_snmp_manager`.
@@ -43,10 +44,10 @@ impl SnmpAuth {
     }
 }
 
-/// By whom messages come, and how they are protected.
+/// The sender of messages, and their protection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SnmpSecurity {
-    /// Version 2c, with a community, which anybody on the way can read.
+    /// Version 2c, with a community, which is sent in the clear.
     V2c {
         /// The community.
         community: KeptPassword,
@@ -55,9 +56,9 @@ pub enum SnmpSecurity {
     V3 {
         /// The user.
         user: String,
-        /// How messages are authenticated, and the passphrase of that.
+        /// The authentication of messages, and its passphrase.
         auth: Option<(SnmpAuth, KeptPassword)>,
-        /// The passphrase by which they are encrypted (AES with 128 bits), if they are.
+        /// The passphrase of encryption (AES with 128 bits), if messages are encrypted.
         privacy: Option<KeptPassword>,
     },
 }
@@ -79,13 +80,13 @@ pub struct SnmpManager {
     pub name: SnmpManagerName,
     /// `HOST`, or `HOST:PORT`.
     pub host: String,
-    /// Whether it confirms what it gets (informs), so that nothing is lost on the way.
+    /// Whether it acknowledges messages (informs), so that lost ones are repeated.
     pub is_inform: bool,
-    /// By whom messages come.
+    /// The sender of messages, and their protection.
     pub security: SnmpSecurity,
 }
 
-/// What a new manager is set to, or what changes of one; `None` leaves it, or is not given.
+/// The settings of a new manager, or a change to one; `None` means not given, or no change.
 #[derive(Clone, Debug, Default)]
 pub struct SnmpManagerChange {
     /// See [`SnmpManager::host`].
@@ -94,11 +95,11 @@ pub struct SnmpManagerChange {
     pub is_inform: Option<bool>,
     /// `v2c` or `v3`; it can't be changed.
     pub version: Option<String>,
-    /// Of version 2c.
+    /// The community of version 2c.
     pub community: Option<KeptPassword>,
     /// Of version 3.
     pub user: Option<String>,
-    /// Of version 3; `Some(None)` takes it away.
+    /// The authentication of version 3; `Some(None)` removes it.
     pub auth: Option<Option<SnmpAuth>>,
     /// Of version 3.
     pub auth_passphrase: Option<KeptPassword>,
@@ -109,7 +110,7 @@ pub struct SnmpManagerChange {
 }
 
 impl SnmpManager {
-    /// Returns where it is; `None` for what is no place.
+    /// Returns its host and port; `None` if `host` is invalid.
     pub fn place(&self) -> Option<(String, u16)> {
         let HostPlace { host, port } = HostPlace::parse(&self.host)?;
         Some((host, port.unwrap_or(PORT)))
@@ -126,11 +127,11 @@ impl SnmpManager {
         blank.with(change)
     }
 
-    /// Returns the manager after a change. Whoever may not know a secret must not have it sent
-    /// elsewhere.
+    /// Returns the manager after a change. A user who may not know a secret must not be able to
+    /// redirect it.
     pub(crate) fn changed(&self, change: SnmpManagerChange) -> Result<Self, Error> {
         let is_moved = change.host.as_ref().is_some_and(|host| *host != self.host);
-        // Of version 3 nothing that is secret is sent.
+        // Version 3 sends no secrets.
         let is_told = matches!(self.security, SnmpSecurity::V2c { .. });
         if is_moved && is_told && change.community.is_none() {
             return Err(invalid("With another host give the community again."));
@@ -167,7 +168,7 @@ impl SnmpManager {
         Ok(self)
     }
 
-    /// Checks the settings, each and together.
+    /// Checks each setting, and their combination.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.place().is_none() {
             return Err(invalid("An SNMP manager is at HOST or HOST:PORT."));

@@ -1,5 +1,4 @@
-//! Tags: labels that users keep with volumes and snapshots, by namespace and key. The array only
-//! keeps them.
+//! Tags: labels of volumes and snapshots, by namespace and key. The array only stores them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +9,7 @@ use crate::values::text::check_text;
 
 /// The maximum number of tags of all volumes and snapshots; each costs up to 2 KiB of memory.
 pub const TAGS_MAX: usize = 100_000;
-/// The namespace of tags without one.
+/// The default namespace of tags.
 pub const NAMESPACE_DEFAULT: &str = "default";
 /// The maximum number of tags of a volume or a snapshot: a record of them must fit one value of the
 /// store.
@@ -57,16 +56,16 @@ pub struct Tagged {
     pub name: String,
     /// Whether it is destroyed.
     pub is_destroyed: bool,
-    /// In the order of their namespaces and keys.
+    /// The tags, in the order of their namespaces and keys.
     pub tags: Vec<Tag>,
 }
 
-/// Which tags: those that match both.
+/// A filter for tags that match both fields.
 #[derive(Clone, Debug, Default)]
 pub struct TagFilter {
-    /// In one of these; empty for all.
+    /// The namespaces of the tags; empty for all.
     pub namespaces: BTreeSet<String>,
-    /// With one of these keys; empty for all.
+    /// The keys of the tags; empty for all.
     pub keys: BTreeSet<String>,
 }
 

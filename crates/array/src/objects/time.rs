@@ -1,6 +1,6 @@
 //! Times in records.
 
-/// Array time and the wall clock at one moment, in milliseconds.
+/// Array time and the wall clock at one point in time, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeRecord {
     pub(crate) array_ms: u64,
@@ -8,6 +8,6 @@ pub(crate) struct TimeRecord {
     pub(crate) wall_ms: u64,
 }
 
-/// The time at which an object is eradicated, if that has begun. It can't be recovered, as parts of
-/// it may be gone.
+/// The eradication time of an object whose eradication has begun. It can't be recovered, because
+/// parts of it may be gone.
 pub(crate) const BEGUN_MS: u64 = 0;

@@ -20,9 +20,9 @@ pub const BUILT_IN_USER: &str = "admin";
 /// What a user may do. The management interface maps requests to roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Everything.
+    /// All requests.
     ArrayAdmin,
-    /// Everything that serves hosts: volumes, snapshots, hosts, connections.
+    /// All requests for storage: volumes, snapshots, hosts, connections.
     StorageAdmin,
     /// Read only.
     ReadOnly,
@@ -61,7 +61,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// What is kept of a token: its SHA-256.
+/// The stored hash of a token: its SHA-256.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TokenHash(pub(crate) [u8; 32]);
 
@@ -81,13 +81,13 @@ impl fmt::Debug for TokenHash {
 /// The maximum length of a hash of a password, in bytes.
 const PASSWORD_HASH_BYTES_MAX: usize = 256;
 
-/// What is kept of a password: a hash that is slow to compute, with its salt and parameters, as a
-/// PHC string. The layer above makes and checks it. `Debug` does not show it.
+/// The stored hash of a password: slow to compute, with its salt and parameters, as a PHC string.
+/// The layer above computes and checks it. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PasswordHash(String);
 
 impl PasswordHash {
-    /// Takes a PHC string of Argon2id; `None` if it is none.
+    /// Returns a PHC string of Argon2id as a hash; `None` if it is not one.
     pub fn new(phc: &str) -> Option<Self> {
         let is_good = phc.starts_with("$argon2id$")
             && phc.len() <= PASSWORD_HASH_BYTES_MAX
@@ -100,7 +100,7 @@ impl PasswordHash {
         &self.0
     }
 
-    /// Returns what identifies this password of this user: another one has another salt.
+    /// Returns an identifier of this password of this user: another password has another salt.
     pub fn credential(&self) -> TokenHash {
         TokenHash::of(self.0.as_bytes())
     }
@@ -117,10 +117,10 @@ impl fmt::Debug for PasswordHash {
 pub(crate) struct User {
     pub(crate) name: UserName,
     pub(crate) role: Role,
-    /// `None` for the built-in one.
+    /// The time of creation; `None` for the built-in user.
     pub(crate) created_ms: Option<u64>,
     pub(crate) tokens: Vec<Token>,
-    /// `None` if it can't log in with one.
+    /// The password; `None` if the user can't log in with one.
     pub(crate) password: Option<PasswordHash>,
 }
 
@@ -150,9 +150,9 @@ impl User {
 /// A user, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserInfo {
-    /// What the user is called, in requests and in the audit log.
+    /// The name of the user, in requests and in the audit log.
     pub name: String,
-    /// What it may do.
+    /// Its role.
     pub role: Role,
     /// Whether it is [`BUILT_IN_USER`].
     pub is_built_in: bool,
@@ -182,7 +182,7 @@ pub struct TokenInfo {
 /// A change to a user; `None` leaves a setting as it is.
 #[derive(Clone, Debug, Default)]
 pub struct UserUpdate {
-    /// What it may do, from its next request on.
+    /// Its role, from its next request on.
     pub role: Option<Role>,
     /// Its new password; `Some(None)` removes it. Sessions that were begun with the old one end.
     pub password: Option<Option<PasswordHash>>,

@@ -15,8 +15,8 @@ use crate::values::name::VolumeName;
 /// memory.
 pub const VOLUMES_MAX: usize = 50_000;
 
-/// The size of the array's own volume: the largest of a volume. It takes space only for the data of
-/// ROD tokens.
+/// The size of the array's own volume: the maximum size of a volume. It takes space only for the
+/// data of ROD tokens.
 pub(crate) const TOKEN_VOLUME_SIZE: SectorCount = SectorCount(VOLUME_BYTES_MAX / SECTOR_BYTES);
 
 /// A volume as it is stored.
@@ -48,8 +48,8 @@ pub(crate) struct SourceRecord {
 }
 
 impl VolumeRecord {
-    /// Returns what hosts see of it. `array` are the offloads that the array allows; `group` is its
-    /// volume group, if that has limits.
+    /// Returns the attributes that hosts see. `array` are the offloads that the array allows;
+    /// `group` is its volume group, if that has limits.
     pub(crate) fn attributes(
         &self,
         array: Offloads,

@@ -21,7 +21,7 @@ pub struct ObjectSpace {
 pub struct PoolSpace {
     /// The figures of the last pass; `None` until the first pass since the start ends.
     pub figures: Option<PoolFigures>,
-    /// Whether nothing has changed since.
+    /// Whether the figures are current: nothing has changed since.
     pub current: bool,
     /// Whether a pass is running or requested.
     pub pending: bool,
@@ -51,7 +51,7 @@ pub struct PoolFigures {
 }
 
 impl PoolFigures {
-    /// Stored bytes of data that volumes and snapshots refer to.
+    /// Returns the stored bytes of data to which volumes and snapshots refer.
     pub fn named_bytes(&self) -> u64 {
         self.unique_bytes + self.snapshots_bytes + self.shared_bytes
     }

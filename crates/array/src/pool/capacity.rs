@@ -13,7 +13,8 @@ impl Array {
     pub fn pool(&self) -> PoolStatus {
         let mut pool = self.backing().pool_status();
         if let Some(own) = self.backing().volume_status(self.token_volume().0) {
-            // The two are read one after the other: a token may be created in between.
+            // The pool and the volume are read one after the other: a token may be created in
+            // between.
             let less = |sum: &mut u64, part: u64| *sum = sum.saturating_sub(part);
             less(&mut pool.provisioned_bytes, own.size.0 * SECTOR_BYTES);
             less(&mut pool.mapped_bytes, own.mapped_bytes);
@@ -34,7 +35,7 @@ impl Array {
         Ok(self.backing().pool_status())
     }
 
-    /// Grows the pool to `capacity_bytes` (including its superblocks, as when it was made) while
+    /// Grows the pool to `capacity_bytes` (including its superblocks, as at its creation) while
     /// hosts use it; durable when it returns.
     ///
     /// # Errors
@@ -53,7 +54,7 @@ impl Array {
                 ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
                     Error::DeviceFull(error.to_string())
                 }
-                // Longer than a file can be, or than the device is.
+                // Longer than the maximum of a file, or than the device.
                 ErrorKind::FileTooLarge | ErrorKind::InvalidInput => invalid(error.to_string()),
                 _ => StoreError::Io(error).into(),
             },

@@ -6,12 +6,12 @@ use store::{DamageList, Repair, ScrubStatus, TableName, What};
 use crate::array::Array;
 use crate::error::Error;
 
-/// Something that was found damaged, with one range of blocks that can't be read because of it.
+/// A finding of damage, with one range of blocks that can't be read because of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// What it is: `data`, `map`, `table`, `log`, `stream` or `superblock`.
+    /// The kind of the damaged item: `data`, `map`, `table`, `log`, `stream` or `superblock`.
     pub kind: &'static str,
-    /// Which item, in the words of `holdfast inspect`.
+    /// The item, in the terms of `holdfast inspect`.
     pub what: String,
     /// Where it was found, in bytes from the start of the pool.
     pub offset_bytes: u64,
@@ -21,7 +21,7 @@ pub struct Damage {
     pub repair: Repair,
     /// The blocks that can't be read.
     pub blocks: Option<DamagedBlocks>,
-    /// How many more ranges can't be read because of it, and are not listed.
+    /// The number of further unreadable ranges, which are not listed.
     pub ranges_more: u64,
 }
 
@@ -35,16 +35,16 @@ pub struct DamagedBlocks {
     pub volume_id: VolumeId,
     /// The first logical block.
     pub first_lba: u64,
-    /// How many.
+    /// The number of blocks.
     pub count: u64,
 }
 
 /// All damage that was found.
 #[derive(Clone, Debug, Default)]
 pub struct DamageReport {
-    /// What was found.
+    /// The findings.
     pub damages: Vec<Damage>,
-    /// The number of more findings.
+    /// The number of further findings.
     pub findings_more: u64,
     /// Parts of dropped volumes whose space can't be freed.
     pub stuck_nodes: u64,

@@ -1,7 +1,7 @@
 //! The pool: its capacity, which objects its bytes are stored for, scrubbing, and the background
 //! pass of reduction.
 //!
-//! Nothing here changes an object, and no figure counts the array's own volume as a volume.
+//! Nothing here changes an object, and no figure includes the array's own volume as a volume.
 
 mod accounting;
 mod capacity;

@@ -1,4 +1,4 @@
-//! The background pass of reduction, which finds what was missed when data was written.
+//! The background pass of reduction, which finds reduction that was missed at the time of writing.
 
 use store::OptimizeStatus;
 
@@ -7,7 +7,7 @@ use crate::error::Error;
 
 impl Array {
     /// Begins a background pass of reduction. It merges blocks that are stored twice, and
-    /// recompresses better what was compressed quickly.
+    /// recompresses data that was compressed quickly.
     ///
     /// # Errors
     /// `optimize_running` if one is running.

@@ -12,10 +12,11 @@ use crate::error::Error;
 use crate::objects::groups::Members;
 use crate::state::State;
 
-/// How many volumes are looked at with the state locked.
+/// The number of volumes examined while the state is locked.
 const PIECE: usize = 250;
 
-/// The stored data of several volumes together. What is not said to be of the last pass is of now.
+/// The stored data of several volumes together. Figures are current unless they are those of the
+/// last pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VolumesSpace {
     /// Their sizes.
@@ -25,8 +26,8 @@ pub struct VolumesSpace {
     /// Stored bytes that only one of their snapshots refers to, as far as the last pass covers
     /// them.
     pub snapshots_bytes: u64,
-    /// Stored bytes that ending all of them, and nothing else, would free. `None` if that is not
-    /// known: a pass does not cover one of them, or they share data, which may be with each other.
+    /// Stored bytes that eradicating all of them, and nothing else, would free. `None` if that is
+    /// unknown: the pass does not cover one of them, or they share data, possibly with each other.
     pub unique_bytes: Option<u64>,
     /// Their figures of the last pass, as far as it covers them; `None` before the first pass.
     pub accounted: Option<AccountedSpace>,
@@ -55,19 +56,19 @@ struct Part {
 }
 
 /// Adds up the stored data of volumes, all by the figures of one pass. Each volume and each of its
-/// snapshots is looked at once, however many objects it belongs to.
+/// snapshots is examined once, regardless of how many objects it belongs to.
 pub struct SpaceSums<'a> {
     array: &'a Array,
     figures: Option<Arc<SpaceFigures>>,
     /// `None` for a volume that is gone or destroyed.
     parts: HashMap<VolumeId, Option<Part>>,
     limit: usize,
-    /// How many connections and members were added up.
+    /// The number of connections and members added up.
     steps: usize,
 }
 
 impl Array {
-    /// Sums over no more than this many connections and members, all objects together.
+    /// Returns sums over at most this many connections and members, over all objects.
     pub fn space_sums(&self, limit: usize) -> SpaceSums<'_> {
         let figures = self.backing().space_figures();
         SpaceSums { array: self, figures, parts: HashMap::new(), limit, steps: 0 }
@@ -75,7 +76,8 @@ impl Array {
 }
 
 impl SpaceSums<'_> {
-    /// Returns the volumes that a host sees, by its own connections and by those of its group.
+    /// Returns the sum over the volumes that a host sees, by its own connections and by those of
+    /// its group.
     ///
     /// # Errors
     /// `no_such_host`, `too_many_connections`.
@@ -89,7 +91,7 @@ impl SpaceSums<'_> {
         Ok(self.sum(&ids))
     }
 
-    /// Returns the volumes that are connected to a host group.
+    /// Returns the sum over the volumes that are connected to a host group.
     ///
     /// # Errors
     /// `no_such_host_group`, `too_many_connections`.
@@ -100,7 +102,7 @@ impl SpaceSums<'_> {
         Ok(self.sum(&ids))
     }
 
-    /// Returns the volumes of a volume group or a pod.
+    /// Returns the sum over the volumes of a volume group or a pod.
     ///
     /// # Errors
     /// `no_such_volume_group`, `no_such_pod`, `too_many_connections`.
@@ -114,8 +116,8 @@ impl SpaceSums<'_> {
         Ok(self.sum(&ids))
     }
 
-    /// Returns the volumes that a group of volumes protects: its own, or those of its hosts or its
-    /// host groups. Destroyed ones do not count.
+    /// Returns the sum over the volumes that a group of volumes protects: its own, or those of its
+    /// hosts or its host groups. Destroyed ones do not count.
     ///
     /// # Errors
     /// `no_such_group`, `too_many_connections`.
@@ -204,9 +206,9 @@ fn sum_of(parts: &[Part], as_of_s: Option<u64>) -> VolumesSpace {
     let accounted: Vec<VolumeSpace> = parts.iter().filter_map(|part| part.accounted).collect();
     let accounted_sum =
         |of: fn(&VolumeSpace) -> u64| accounted.iter().map(of).fold(0, u64::saturating_add);
-    // What one volume shares is part of its share, but not unique to it. If none shares anything,
-    // what is unique to all of them is the sum. If one does, it may be more, by an unknown amount.
-    // (Shares are rounded to bytes: 64 bytes that more than 128 volumes share can go unnoticed.)
+    // Shared data is part of a volume's share, but not unique to it. If no volume shares data, the
+    // unique bytes of all are the sum. If one does, it may be more, by an unknown amount. (Shares
+    // are rounded to bytes: 64 bytes that more than 128 volumes share can go unnoticed.)
     let is_known = accounted.len() == parts.len()
         && (parts.len() < 2 || accounted.iter().all(|it| it.share_bytes == it.unique_bytes));
     VolumesSpace {

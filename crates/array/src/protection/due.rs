@@ -1,4 +1,4 @@
-//! Eradication of what was destroyed long enough ago.
+//! Eradication of objects whose delay has passed.
 
 use block::VolumeId;
 use store::Change;
@@ -14,10 +14,9 @@ use crate::state::State;
 use crate::volumes::ERADICATED_MAX;
 
 impl Array {
-    /// Eradicates what is due, in a limited number of commits: by the time that
-    /// [`Array::pass_time`] was given, or by `now_ms` if that was never called. The audit log gets
-    /// an entry, except for snapshots that the retention of a group applies to, which come and go
-    /// all the time.
+    /// Eradicates the objects that are due, in a limited number of commits: by array time, or by
+    /// `now_ms` if [`Array::pass_time`] was never called. The audit log gets an entry, except for
+    /// snapshots that the retention of a group applies to, which come and go all the time.
     ///
     /// # Errors
     /// Those of the store.
@@ -45,8 +44,8 @@ impl Array {
         })
     }
 
-    /// Removes the first volume group or pod that is due and has no volumes any more: these have a
-    /// time of their own.
+    /// Removes the first volume group or pod that is due and has no more volumes: these have their
+    /// own times.
     fn eradicate_due_container(&self, now_ms: u64, wall_ms: u64) -> Result<(), Error> {
         let found = {
             let state = self.read();
@@ -89,7 +88,7 @@ impl Array {
     }
 }
 
-/// Returns what the audit log says of what is eradicated when its time is over.
+/// Returns the deed that the audit log records for objects eradicated after their delay.
 fn by_the_clock(time_ms: u64, names: String) -> Deed {
     let [user, origin, method, path] =
         ["array", "clock", "ERADICATE", "(its time is over)"].map(str::to_owned);

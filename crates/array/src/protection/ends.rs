@@ -48,9 +48,9 @@ impl Array {
         self.change_all(names, plan, show_group)
     }
 
-    /// Eradicates destroyed groups with their snapshots. Data that only these held is freed. From
-    /// the first commit on none of them can be recovered; eradicating their snapshots may need
-    /// further commits, and continues after a crash.
+    /// Eradicates destroyed groups with their snapshots. Data to which only these referred is
+    /// freed. After the first commit none of them can be recovered; eradicating their snapshots may
+    /// need further commits, and continues after a crash.
     ///
     /// # Errors
     /// `no_such_group`, `not_destroyed`, `named_twice`, and those of the store.
@@ -73,7 +73,8 @@ impl Array {
         })
     }
 
-    /// One commit in the eradication of a group that has begun; returns whether more are needed.
+    /// Makes one commit of the eradication of a group that has begun; returns whether more are
+    /// needed.
     pub(super) fn eradicate_group_step(&self, id: GroupId) -> Result<bool, Error> {
         let of_group = |state: &State| -> Vec<VolumeId> {
             let ids = state.moments_of(id).flat_map(|(_, moment)| moment.snapshots.iter().copied());
@@ -92,11 +93,11 @@ impl Array {
     }
 }
 
-/// Snapshots whose end is set or cleared.
+/// Snapshots whose eradication time is set or cleared.
 pub(crate) type PlannedMoments = Vec<(VolumeId, SnapshotRecord)>;
 
-/// Adds the end of a moment to a change; returns true, and adds nothing, if there is no room for
-/// it.
+/// Adds the destruction of a moment to a change; returns true, and adds nothing, if there is no
+/// room for it.
 pub(crate) fn plan_moment_end(
     state: &State,
     moment: &Moment,

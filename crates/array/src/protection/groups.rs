@@ -21,8 +21,8 @@ use crate::values::name::GroupName;
 use crate::values::retention::Retention;
 use crate::values::schedule::SnapshotSchedule;
 
-/// What to change of a group. Adding a member twice adds it once; removing one that is not a member
-/// does nothing.
+/// A change to a group. Adding a member twice adds it once; removing one that is not a member does
+/// nothing.
 #[derive(Clone, Debug, Default)]
 pub struct GroupChange {
     /// A new name.
@@ -64,9 +64,9 @@ pub struct GroupInfo {
     pub snapshot_count: usize,
     /// When snapshots are taken.
     pub schedule: SnapshotSchedule,
-    /// When the next ones are due, in milliseconds since 1970, if the schedule is on.
+    /// When the next snapshots are due, in milliseconds since 1970, if the schedule is on.
     pub next_ms: Option<u64>,
-    /// For how long these are kept.
+    /// For how long snapshots are kept.
     pub retention: Retention,
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,
@@ -75,7 +75,7 @@ pub struct GroupInfo {
 }
 
 impl Array {
-    /// Makes a group of volumes; durable when it returns.
+    /// Creates a group of volumes; durable when it returns.
     ///
     /// # Errors
     /// `group_exists`, `group_destroyed`, `no_such_volume`, `volume_destroyed`, `limit_reached`,
@@ -133,7 +133,7 @@ impl Array {
     }
 }
 
-/// `before`: how many groups the same commit makes before this one.
+/// Plans a new group. `before`: the number of groups that the same commit makes before this one.
 pub(crate) fn plan_new(
     state: &State,
     before: usize,
@@ -202,7 +202,7 @@ pub(crate) fn plan_change(
     check_kind(state, &group)?;
     if let Some(schedule) = change.schedule {
         schedule.check()?;
-        // An unchanged schedule does not start again.
+        // An unchanged schedule does not restart.
         if schedule != old.schedule {
             (group.schedule, group.next_ms) = (schedule, schedule.first(change.now_ms));
         }
@@ -212,7 +212,7 @@ pub(crate) fn plan_change(
     plan_group(id, group)
 }
 
-/// Refuses members of several kinds: it would be unclear what such a group protects.
+/// Refuses members of several kinds: the protection of such a group would be unclear.
 fn check_kind(state: &State, group: &Group) -> Result<(), Error> {
     let Members { volumes, hosts, host_groups } = &group.members;
     let has_volumes = volumes.iter().any(|id| state.volumes().contains_key(id));

@@ -1,4 +1,4 @@
-//! Groups of volumes: their snapshots, schedules and retention, and what is done when it is due.
+//! Groups of volumes: their snapshots, schedules and retention, and due actions.
 //!
 //! The snapshots of a group that are made together have its name and a common suffix, and never
 //! outlive it. Retention destroys only snapshots that were made for it. Nothing here reads a clock.

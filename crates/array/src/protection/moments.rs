@@ -1,4 +1,5 @@
-//! The snapshots of a group that were made at one moment, as one object: `GROUP.SUFFIX`.
+//! The snapshots of a group that were made at the same time, called a moment, as one object:
+//! `GROUP.SUFFIX`.
 
 use std::ops::Bound;
 
@@ -47,7 +48,7 @@ impl Array {
         Ok(info(&state, id, group, moment))
     }
 
-    /// Stored bytes that only one of the snapshots of a group refers to: see
+    /// Returns the stored bytes to which only one of the snapshots of a group refers: see
     /// [`Array::unique_bytes_of`].
     pub fn group_snapshots_bytes(&self, id: u64) -> u64 {
         let state = self.read();
@@ -168,7 +169,7 @@ impl Array {
         })
     }
 
-    /// Eradicates the snapshots of destroyed moments. Data that only they held is freed.
+    /// Eradicates the snapshots of destroyed moments. Data to which only they referred is freed.
     ///
     /// # Errors
     /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`,

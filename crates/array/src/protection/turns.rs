@@ -1,6 +1,6 @@
-//! What groups do automatically: they take snapshots that are due, and destroy those that retention
-//! does not keep. Nothing here reads a clock: [`Array::run_due`] is given the time, so the same
-//! times give the same snapshots.
+//! Automatic actions of groups: taking snapshots that are due, and destroying those that retention
+//! does not keep. Nothing here reads a clock: the time is an argument of [`Array::run_due`], so the
+//! same times yield the same snapshots.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::volumes::{NewSnapshots, SnapshotSource};
 /// The maximum number of groups handled in one turn.
 const GROUPS_A_TURN: usize = 16;
 
-/// How long to wait after the store has refused something.
+/// The pause after a refusal of the store.
 const REST_MS: u64 = 60_000;
 
 /// The result of a turn.
@@ -29,8 +29,8 @@ pub struct Ran {
     pub taken: Vec<String>,
     /// The moments that retention destroyed.
     pub let_go: Vec<String>,
-    /// Groups whose due snapshots could not be taken, and why. They are due again at the next slot
-    /// of their schedule.
+    /// Groups whose due snapshots could not be taken, with the errors. They are due again at the
+    /// next slot of their schedule.
     pub missed: Vec<(String, Error)>,
 }
 
@@ -43,11 +43,11 @@ impl Ran {
 
 impl Array {
     /// Takes the snapshots that are due, and destroys those that retention does not keep. Call it
-    /// often; it costs nothing if nothing is due. One snapshot makes up for all slots that were
-    /// missed since the last call.
+    /// often; it is cheap if nothing is due. One snapshot replaces all slots that were missed since
+    /// the last call.
     ///
     /// # Errors
-    /// Those of the store: the rest is tried again after a minute.
+    /// Those of the store: the rest is retried after a minute.
     pub fn run_due(&self, now_ms: u64) -> Result<Ran, Error> {
         let mut turns = self.turns();
         if now_ms < turns.last_ms {
@@ -134,7 +134,8 @@ impl Array {
         })
     }
 
-    /// Snapshots that can't be taken are not retried all the time.
+    /// Skips the current slot of a group, so that snapshots that can't be taken are not retried
+    /// continuously.
     fn skip_slot(&self, id: GroupId, now_ms: u64) -> Result<(), Error> {
         let plan = |state: &State| match due(state, id, now_ms) {
             None => Ok((Change::default(), None)),
@@ -148,7 +149,8 @@ impl Array {
         })
     }
 
-    /// Destroys what the retention of a group does not keep, and schedules the next look at it.
+    /// Destroys the snapshots that the retention of a group does not keep, and schedules its next
+    /// check.
     fn let_go(&self, id: GroupId, now_ms: u64, ran: &mut Ran) -> Result<(), Error> {
         let mut is_more = true;
         if self.read().time.is_held() {
@@ -195,7 +197,7 @@ fn due(state: &State, id: GroupId, now_ms: u64) -> Option<(&Group, u64)> {
     Some((group, group.schedule.due(group.next_ms, now_ms)?))
 }
 
-/// Returns the snapshots that a group's retention does not keep, and when to look at it again.
+/// Returns the snapshots that a group's retention does not keep, and the time of its next check.
 fn gone(state: &State, id: GroupId, now_ms: u64) -> (Vec<(String, &Moment)>, Option<u64>) {
     let Some(group) = state.groups().get(&id).filter(|group| group.eradicate_ms.is_none()) else {
         return (Vec::new(), None);
@@ -207,7 +209,7 @@ fn gone(state: &State, id: GroupId, now_ms: u64) -> (Vec<(String, &Moment)>, Opt
     };
     let moments = state.moments_of(id).map(|(_, moment)| moment);
     let mut moments: Vec<_> = moments.filter_map(|moment| Some((made(moment)?, moment))).collect();
-    // Ids go up, so snapshots of the same millisecond have an order as well.
+    // Ids increase, so snapshots of the same millisecond are ordered as well.
     moments.sort_by_key(|(made_ms, moment)| (*made_ms, moment.snapshots.first().copied()));
     let times: Vec<u64> = moments.iter().map(|(made_ms, _)| *made_ms).collect();
     let LetGo { places, next_ms } = group.retention.let_go(&times, now_ms);

@@ -1,8 +1,8 @@
-//! What to do about each kind of alert.
+//! The recommended action for each kind of alert.
 
 use super::code::AlertCode;
 
-/// What to do where ESXi does not use an offload.
+/// What to do if ESXi does not use an offload.
 macro_rules! esxi_option {
     ($what:literal, $option:literal) => {
         concat!(
@@ -16,7 +16,7 @@ macro_rules! esxi_option {
 }
 
 impl AlertCode {
-    /// Returns what to do about what a part of the array does wrong.
+    /// Returns the advice for alerts about a part of the array.
     fn advice_for_part(self) -> &'static str {
         match self {
             Self::DeviceSlow => {
@@ -56,7 +56,7 @@ impl AlertCode {
         }
     }
 
-    /// Returns what to do where ESXi does not use an offload.
+    /// Returns the advice for alerts about offloads that ESXi does not use.
     fn advice_for_option(self) -> &'static str {
         match self {
             Self::CopiesByHost => esxi_option!("full copy", "/DataMover/HardwareAcceleratedMove"),
@@ -67,7 +67,7 @@ impl AlertCode {
         }
     }
 
-    /// Returns what to do about it.
+    /// Returns the recommended action.
     pub fn advice(self) -> &'static str {
         match self {
             Self::PoolSpace | Self::PoolFullSoon => {
@@ -139,7 +139,7 @@ impl AlertCode {
         }
     }
 
-    /// Returns what to do about the clock.
+    /// Returns the advice for alerts about the clock.
     fn advice_for_clock(self) -> &'static str {
         match self {
             Self::ClockJumped => {

@@ -1,6 +1,6 @@
 //! The kinds of alerts, with numbers and names that do not change, and with texts for people.
 
-/// What an alert is about.
+/// The kind of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AlertCode {
     /// The pool fills up.
@@ -9,11 +9,11 @@ pub enum AlertCode {
     PoolFull,
     /// The pool will be full soon if it keeps filling up as fast as now.
     PoolFullSoon,
-    /// Bytes that can't be read.
+    /// Bytes of the pool can't be read.
     Damage,
-    /// Transfers that the device failed.
+    /// The device failed transfers.
     DeviceErrors,
-    /// The device takes long.
+    /// The device is slow.
     DeviceSlow,
     /// The device refused writes, which were retried.
     DeviceRetries,
@@ -23,47 +23,47 @@ pub enum AlertCode {
     DeviceFlushes,
     /// One of several devices of the pool is out, or missing.
     DeviceOut,
-    /// One of several devices of the pool does not have all of it yet.
+    /// One of several devices of the pool is still catching up.
     DeviceCatchingUp,
-    /// A device says of itself that it fails, or wears out.
+    /// A device reports that it fails or wears out.
     DeviceHealth,
     /// One of two controllers does not run.
     ControllerMissing,
-    /// The store takes no more writes.
+    /// The store accepts no more writes.
     StoreFailed,
-    /// Work in the background fails.
+    /// Background work fails.
     BackgroundFailed,
     /// Snapshots that were due could not be taken.
     SnapshotsMissed,
-    /// The clock of the machine was set, or stood still.
+    /// The clock of the machine was set, or the machine was suspended.
     ClockJumped,
-    /// The clock of the machine is not that of the time servers.
+    /// The clock of the machine differs from the time servers.
     ClockOff,
-    /// No time server answers.
+    /// No time server responds.
     TimeServersSilent,
-    /// A host has sessions on one portal of several.
+    /// A host has sessions on only one of several portals.
     HostOnePath,
     /// A host that had sessions has none.
     HostGone,
-    /// An initiator is refused again and again.
+    /// An initiator is refused repeatedly.
     LoginRefused,
-    /// An offload that a host asks for is refused.
+    /// An offload that a host requests is refused.
     OffloadRefused,
-    /// Offloads are switched off for volumes of a host.
+    /// Offloads are disabled for volumes of a host.
     OffloadOff,
     /// A host writes much and never unmaps.
     NoReclaim,
     /// A host copies by reading and writing.
     CopiesByHost,
-    /// A host locks with reservations.
+    /// A host locks with reservations instead of ATS.
     NoAts,
-    /// A host zeroes by writing.
+    /// A host zeroes by writing zeros.
     ZerosByHost,
-    /// The certificate ends.
+    /// The certificate expires.
     CertificateEnds,
     /// Notifications can't be sent.
     NotificationFailed,
-    /// No server of the directory service can be asked.
+    /// No server of the directory service can be reached.
     DirectoryUnreachable,
 }
 
@@ -90,7 +90,7 @@ impl Category {
 }
 
 impl AlertCode {
-    /// All, in the order of their numbers.
+    /// All codes, in the order of their numbers.
     pub const ALL: [Self; 31] = [
         Self::PoolSpace,
         Self::PoolFull,
@@ -162,12 +162,12 @@ impl AlertCode {
         }
     }
 
-    /// Returns the one with this number.
+    /// Returns the code with this number.
     pub fn of_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.number() == number)
     }
 
-    /// Returns its name, for programs; also where `docs/alerts.md` tells of it.
+    /// Returns its name, for programs; also its anchor in `docs/alerts.md`.
     pub fn name(self) -> &'static str {
         match self {
             Self::PoolSpace => "pool-space",
@@ -204,7 +204,7 @@ impl AlertCode {
         }
     }
 
-    /// Returns what sort of thing it is about.
+    /// Returns its category.
     pub fn category(self) -> Category {
         match self {
             Self::DeviceErrors
@@ -225,7 +225,7 @@ impl AlertCode {
         }
     }
 
-    /// Returns what its component is.
+    /// Returns the type of its component.
     pub fn component_type(self) -> &'static str {
         match self {
             Self::PoolSpace | Self::PoolFull | Self::PoolFullSoon | Self::Damage => "pool",
@@ -251,7 +251,7 @@ impl AlertCode {
         }
     }
 
-    /// Returns what is wrong with a component, on one line.
+    /// Returns the summary for a component, on one line.
     pub fn summary(self, component: &str) -> String {
         match self {
             Self::PoolSpace => "The pool fills up.".into(),

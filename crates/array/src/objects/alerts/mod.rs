@@ -12,22 +12,22 @@ pub const CLOSING_MS: u64 = 300_000;
 pub const ALERTS_OPEN_MAX: usize = 500;
 /// The maximum number of closed alerts that are kept; the oldest are dropped first.
 pub const ALERTS_CLOSED_MAX: usize = 1_000;
-/// The maximum length of a text of a condition, in bytes: a record stays below 1 KiB.
+/// The maximum length of each text of a condition, in bytes: a record stays below 1 KiB.
 pub const ALERT_TEXT_BYTES_MAX: usize = 200;
 
 /// How serious an alert is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Something could be better.
+    /// Something could be improved.
     Info,
-    /// It will get worse if nobody does anything.
+    /// The state will get worse without intervention.
     Warning,
     /// Data, or access to it, is lost or about to be.
     Critical,
 }
 
 impl Severity {
-    /// All, in ascending order.
+    /// All severities, in ascending order.
     pub const ALL: [Self; 3] = [Self::Info, Self::Warning, Self::Critical];
 
     /// Returns its name in settings and interfaces.
@@ -39,7 +39,7 @@ impl Severity {
         }
     }
 
-    /// Returns the one with this name; `None` if there is none.
+    /// Returns the value with this name; `None` if there is none.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|severity| severity.name() == name)
     }
@@ -52,7 +52,7 @@ pub enum AlertState {
     Open,
     /// Its condition ended a short time ago.
     Closing,
-    /// It is over.
+    /// The alert is over.
     Closed,
 }
 
@@ -66,20 +66,20 @@ impl AlertState {
         }
     }
 
-    /// Returns the one with this name; `None` if there is none.
+    /// Returns the value with this name; `None` if there is none.
     pub fn of_name(name: &str) -> Option<Self> {
         [Self::Open, Self::Closing, Self::Closed].into_iter().find(|state| state.name() == name)
     }
 }
 
-/// Something that is wrong now. Code and component identify it.
+/// A problem that exists now. Code and component identify it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// Its kind.
+    /// The kind of the problem.
     pub code: AlertCode,
     /// The host, volume, group or other object that it is about.
     pub component: String,
-    /// How serious it is.
+    /// Its severity.
     pub severity: Severity,
     /// The observed value.
     pub actual: String,
@@ -87,32 +87,32 @@ pub struct Condition {
     pub expected: String,
 }
 
-/// What a watcher knows of a condition. A condition that it does not mention does not hold.
+/// What a watcher reports about a condition. A condition that it does not report does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// It holds.
     Holds(Condition),
-    /// It is not known yet: the alert stays as it is.
+    /// It is unknown yet: the alert stays as it is.
     Unsure(AlertCode, String),
 }
 
-/// What notifications have said of an alert.
+/// The last notification of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Nothing.
+    /// None was sent.
     Nothing,
-    /// That it is open, with this severity.
+    /// It was reported as open, with this severity.
     Opened(Severity),
-    /// That it is closed.
+    /// It was reported as closed.
     Closed,
 }
 
 /// An alert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alert {
-    /// From 1; never used twice.
+    /// The number of the alert, from 1; never reused.
     pub number: u64,
-    /// What it is about.
+    /// The condition that it reports.
     pub condition: Condition,
     /// Its state.
     pub state: AlertState,
@@ -126,19 +126,19 @@ pub struct Alert {
     pub flagged: bool,
     /// Whether it was closed by hand, and its condition has held ever since.
     pub dismissed: bool,
-    /// What notifications have said of it.
+    /// The last notification.
     pub told: Told,
-    /// When the last of them was sent, in milliseconds since 1970.
+    /// When that was sent, in milliseconds since 1970.
     pub told_ms: Option<u64>,
 }
 
 impl Alert {
-    /// Returns what is wrong, on one line.
+    /// Returns the summary, on one line.
     pub fn summary(&self) -> String {
         self.condition.code.summary(&self.condition.component)
     }
 
-    /// Returns what the next notification is to say of it; `None` if there is nothing new.
+    /// Returns the next notification to send; `None` if there is nothing new.
     pub fn news(&self) -> Option<Told> {
         match (self.state, self.told) {
             (AlertState::Closed, Told::Opened(_)) => Some(Told::Closed),
