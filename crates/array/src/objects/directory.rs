@@ -81,7 +81,7 @@ impl fmt::Display for DirectoryUri {
     }
 }
 
-/// Whose members have a role.
+/// The group whose members have a role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DirectoryGroup {
     /// The common name of the group, or its whole DN; empty if nobody has the role.
@@ -144,7 +144,7 @@ pub struct DirectoryChange {
 }
 
 impl Directory {
-    /// Whose members have a role.
+    /// The group whose members have a role.
     pub fn group(&self, role: Role) -> &DirectoryGroup {
         &self.groups[place(role)]
     }

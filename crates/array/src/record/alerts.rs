@@ -6,7 +6,7 @@ use super::row::{VERSION, damaged, encode, key};
 use crate::error::Error;
 use crate::objects::alerts::{Alert, AlertCode, AlertState, Condition, Severity, Told};
 
-/// The last notification is the name of a severity, or `closed`.
+/// A record of an alert. The last notification is the name of a severity, or `closed`.
 #[derive(Serialize, Deserialize)]
 pub(super) struct AlertRow {
     v: u8,

@@ -1,4 +1,4 @@
-//! The records of volume groups and pods. Their volumes' names say who is in them.
+//! The records of volume groups and pods. The names of volumes contain that of their container.
 
 use block::VolumeLimits;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ pub(crate) fn container(of: &Container) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// Returns the id in a key of this letter.
+/// Returns the id in a key with this letter.
 pub(super) fn container_id(letter: u8, number: u64) -> ContainerId {
     let kind = match letter {
         b'V' => ContainerKind::VolumeGroup,

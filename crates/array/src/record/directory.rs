@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::objects::directory::{Directory, DirectoryGroup, DirectoryUri};
 use crate::values::password::KeptPassword;
 
-/// What is empty is left out.
+/// The form of the record. Empty fields are omitted.
 #[derive(Serialize, Deserialize)]
 pub(super) struct DirectoryRow {
     v: u8,

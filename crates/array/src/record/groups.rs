@@ -12,7 +12,7 @@ use crate::values::name::GroupName;
 use crate::values::retention::Retention;
 use crate::values::schedule::SnapshotSchedule;
 
-/// Optional fields are absent in records from before there were schedules.
+/// Optional fields are absent in records of versions without schedules.
 #[derive(Serialize, Deserialize)]
 pub(super) struct GroupRow {
     v: u8,
@@ -26,7 +26,7 @@ pub(super) struct GroupRow {
     created_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     schedule: Option<ScheduleRow>,
-    /// All for this many seconds, then this many a day for this many days.
+    /// Retention: all for this many seconds, then this many per day for this many days.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     retention: Option<(u64, u32, u32)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! How objects are stored in the key-value space of the store.
+//! The encoding of objects in the key-value space of the store.
 //!
 //! ```text
 //! key                                     value (JSON)
@@ -26,8 +26,8 @@
 //! 'k'                                     array time, and the time of the day then
 //! ```
 //!
-//! Every other value has a field `"v"`, the version of its form; 1 today. A value of a newer form
-//! is refused.
+//! Every other value has a field `"v"`, the version of its form, currently 1. A value of a newer
+//! form is refused.
 
 mod alerts;
 mod audit;
@@ -105,13 +105,14 @@ pub(crate) enum Stored {
     TokenVolume(VolumeId),
     Reservations(VolumeId, u64, ReservationPart),
     TargetState(StateKey, Vec<u8>),
-    /// With the name of its group, in old records without group ids.
+    /// A snapshot, with the name of its group in old records without group ids.
     Snapshot(VolumeId, SnapshotRecord, Option<GroupName>),
     Group(GroupId, Group),
     User(User),
     Audit(AuditEntry),
     Alert(Alert),
-    /// What this version keeps no more, whatever is in it: it goes with the next change.
+    /// A record that this version no longer keeps, whatever its content: the next change removes
+    /// it.
     Retired,
     Notifications(Notifications),
     Directory(Directory),
@@ -190,7 +191,7 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
     }
 }
 
-/// Decodes a record of what administrators manage besides storage.
+/// Decodes a record of what administrators manage in addition to storage.
 fn decode_managed(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
     match key {
         [b'u', ..] => users::decode_user(key, parse(key, value)?).map(Stored::User),

@@ -1,4 +1,4 @@
-//! The record of who is told of alerts: one for all, as there are few.
+//! The record of the receivers of alerts: one for all, because there are few.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(super) struct NotificationsRow {
     snmp_boots: u32,
 }
 
-/// What is empty is left out.
+/// The form of the record. Empty fields are omitted.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct RelayRow {

@@ -1,5 +1,5 @@
-//! The records into which earlier versions have split the reservations of a volume. They are read,
-//! and never written.
+//! The records into which earlier versions split the reservations of a volume. They are read, but
+//! never written.
 
 use block::VolumeId;
 use format::target_state::{NexusName, Registration};
@@ -52,7 +52,7 @@ pub(super) fn decode_reservation(
     })
 }
 
-/// Returns a registration as earlier versions have stored it.
+/// Returns a registration that an earlier version stored.
 fn registration(host: String, isid: [u8; 6], target_port: u16, key: u64) -> Registration {
     let mut id = [0; 16];
     id[..6].copy_from_slice(&isid);

@@ -1,4 +1,4 @@
-//! What all records have in common: a key of a kind and ids, and JSON with a version.
+//! The common form of all records: a key of a kind and ids, and JSON with a version.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,8 @@ pub(super) fn damaged(key: &[u8], why: &str) -> Error {
 
 /// Returns the value of a record, if it has the version of this program.
 pub(super) fn parse<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, Error> {
-    // The text of serde's error could quote the value, and so a secret: only its position is shown.
+    // The text of serde's error could contain the value, and so a secret: only its position is
+    // shown.
     let explain = |error: serde_json::Error| damaged(key, &format!("column {}", error.column()));
     let VersionOnly { v } = serde_json::from_slice(value).map_err(explain)?;
     if v != VERSION {

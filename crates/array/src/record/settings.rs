@@ -18,25 +18,25 @@ pub(super) struct SettingsRow {
     name: String,
     target_name: String,
     company_id: u32,
-    /// The offloads that are off, by name. Absent in records from before there were switches.
+    /// The offloads that are off, by name. Absent in records of versions without switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     offloads_off: Vec<String>,
-    /// In percent. Absent in records from before there were thresholds, which get the default.
+    /// In percent. Absent in records of versions without thresholds, which get the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     space_thresholds: Option<Vec<u8>>,
-    /// Absent in records from before there was a delay, which get the default.
+    /// Absent in records of versions without the delay, which get the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     eradication_delay_s: Option<u64>,
-    /// Absent in records from before this could be set: then it is off.
+    /// Absent in records of versions without this setting: then it is off.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     chap_required: bool,
-    /// Absent where none is set, and in records from before they could be.
+    /// Absent if none is set, and in records of versions without this setting.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     name_servers: Vec<String>,
-    /// As the name servers.
+    /// Absent like the name servers.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     domain: String,
-    /// As the name servers.
+    /// Absent like the name servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     time_servers: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! The records of snapshots. There may be a hundred thousand of them: they are short.
+//! The records of snapshots. There may be a hundred thousand of them, so they are short.
 
 use block::{SectorCount, VolumeId};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub(super) struct SnapshotRow {
     v: u8,
     source: u64,
     suffix: String,
-    /// The name of its group, in records from before there were ids.
+    /// The name of its group, in records of versions without ids.
     #[serde(default, skip_serializing)]
     group: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ pub(crate) fn snapshot(snapshot: &SnapshotRecord) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// Returns the snapshot; and the name of its group, in old records without group ids.
+/// Decodes a snapshot, with the name of its group in old records without group ids.
 pub(super) fn decode_snapshot(
     key: &[u8],
     id: VolumeId,

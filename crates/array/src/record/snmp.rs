@@ -13,10 +13,10 @@ pub(super) struct SnmpManagerRow {
     host: String,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     inform: bool,
-    /// Only of version 2c.
+    /// Only for version 2c.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     community: Option<String>,
-    /// Only of version 3, as what follows.
+    /// Only for version 3, like the following fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     user: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,7 +13,7 @@ pub(super) struct TimeRow {
     wall_ms: u64,
 }
 
-/// Returns the row with its key.
+/// Returns the record with its key.
 pub(crate) fn time_row(time: TimeRecord) -> Result<Row, Error> {
     let TimeRecord { array_ms, wall_ms } = time;
     Ok((vec![b'k'], Some(encode(&TimeRow { v: VERSION, array_ms, wall_ms })?)))

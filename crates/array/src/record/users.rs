@@ -16,7 +16,7 @@ pub(super) struct UserRow {
     created_ms: Option<u64>,
     #[serde(default)]
     tokens: Vec<TokenRow>,
-    /// A PHC string. Absent in records from before there were passwords.
+    /// A PHC string. Absent in records of versions without passwords.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     password: Option<String>,
 }

@@ -52,7 +52,7 @@ pub(crate) fn volume(volume: &VolumeRecord) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// Returns the names of the offloads that are off, as records hold them.
+/// Returns the names of the offloads that are off, as in records.
 pub(super) fn off(offloads: Offloads) -> Vec<String> {
     offloads.off().map(|offload| offload.name().to_owned()).collect()
 }

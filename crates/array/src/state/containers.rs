@@ -1,4 +1,4 @@
-//! Volume groups and pods with their volumes, which stand beside each other in the order of names.
+//! Volume groups and pods with their volumes, which are adjacent in the order of names.
 
 use super::State;
 use crate::container_kind::ContainerKind;
@@ -20,9 +20,9 @@ impl State {
         ids.filter_map(|id| Some(&self.volumes.get(id)?.record))
     }
 
-    /// Returns the name that a volume gets, with that of its container as it is kept; `before`: how
-    /// many volumes the same commit puts into containers before it, which may all be in the same.
-    /// It is `None` if the volume is in there already.
+    /// Returns the new name of a volume, with the name of its container as stored. `before`: the
+    /// number of volumes that the same commit puts into containers before it, possibly all into the
+    /// same one; `None` if the volume is already in its container.
     pub(crate) fn placed(
         &self,
         name: &VolumeName,

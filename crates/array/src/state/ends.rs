@@ -1,4 +1,4 @@
-//! When volumes and snapshots end, and which of them are destroyed.
+//! Destroyed volumes and snapshots, and when they are eradicated.
 
 use block::VolumeId;
 
@@ -29,7 +29,7 @@ impl State {
         }
     }
 
-    /// Returns the names, for the audit log, of what is due and whose eradication has not begun.
+    /// Returns the names, for the audit log, of the due objects whose eradication has not begun.
     pub(crate) fn names_of_due(&self, due: &[(u64, VolumeId)]) -> Vec<String> {
         let new = due.iter().filter(|(when, _)| *when > BEGUN_MS);
         let name = |id: &VolumeId| match self.snapshots.get(id) {
@@ -42,7 +42,7 @@ impl State {
         new.filter_map(|(_, id)| name(id)).collect()
     }
 
-    /// Returns when something is eradicated, as a time of the wall clock, in milliseconds since
+    /// Returns the eradication time of an object as a time of the wall clock, in milliseconds since
     /// 1970.
     pub(crate) fn shown_doom(&self, eradicate_ms: Option<u64>) -> Option<u64> {
         eradicate_ms.map(|due| if due == BEGUN_MS { due } else { self.time.shown(due) })

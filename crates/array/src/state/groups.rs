@@ -63,8 +63,8 @@ impl State {
         Ok(())
     }
 
-    /// Assigns a snapshot whose record holds the name of its group to that group. If the group is
-    /// gone, which was possible before snapshots ended with their groups, it is created again.
+    /// Assigns a snapshot whose record contains the name of its group to that group. If the group
+    /// is gone, which was possible before snapshots ended with their groups, it is created again.
     pub(crate) fn adopt(&mut self, snapshot: &mut SnapshotRecord, name: GroupName) {
         let id = self.group_names.get(&name.key()).copied().unwrap_or_else(|| {
             let id = GroupId(self.next_group_id);
@@ -99,7 +99,7 @@ impl State {
         self.agenda.set(id, None);
     }
 
-    /// Returns the name of the group with such a member, if any.
+    /// Returns the name of a group for which `has` is true, if any.
     pub(crate) fn group_with(&self, has: impl Fn(&Group) -> bool) -> Option<String> {
         self.groups.values().find(|group| has(group)).map(|group| group.name.to_string())
     }

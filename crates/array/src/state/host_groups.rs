@@ -1,4 +1,4 @@
-//! Host groups: their hosts, and the volumes that all of these see under the same LUN.
+//! Host groups: their hosts, and the volumes that all of their hosts see under the same LUN.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ impl State {
         volume.hosts.keys().copied().chain(shared).collect()
     }
 
-    /// Returns how many hosts see a volume.
+    /// Returns the number of hosts that see a volume.
     pub(crate) fn host_count_of(&self, volume: &VolumeEntry) -> usize {
         let groups = volume.host_groups.keys().filter_map(|id| self.host_groups.by_id.get(id));
         volume.hosts.len() + groups.map(|group| group.hosts.len()).sum::<usize>()
@@ -66,7 +66,8 @@ impl State {
         Ok(())
     }
 
-    /// Private connections are loaded first: those of the group's hosts must not conflict with it.
+    /// Loads a shared connection. Private connections are loaded first: those of the group's hosts
+    /// must not conflict with it.
     pub(super) fn load_shared_connection(
         &mut self,
         id: HostGroupId,
@@ -132,7 +133,8 @@ impl State {
         }
     }
 
-    /// What the hosts of a group see has changed: noted once, however many they are.
+    /// Records that the volumes that the hosts of a group see have changed: once, regardless of
+    /// their number.
     pub(super) fn touch_group(&mut self, id: HostGroupId) {
         let generation = self.next_generation();
         if let Some(group) = self.host_groups.by_id.get_mut(&id) {
@@ -140,7 +142,7 @@ impl State {
         }
     }
 
-    /// A host joins a group, or leaves it.
+    /// Moves a host from a group, or into one.
     pub(super) fn move_host(
         &mut self,
         host: HostId,

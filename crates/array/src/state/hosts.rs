@@ -64,7 +64,7 @@ impl State {
         }
     }
 
-    /// What a host sees has changed.
+    /// Records that the volumes that a host sees have changed.
     pub(super) fn touch(&mut self, host: HostId) {
         let generation = self.next_generation();
         if let Some(entry) = self.hosts.get_mut(&host) {
@@ -72,9 +72,9 @@ impl State {
         }
     }
 
-    /// Returns what a host sees.
+    /// Returns the volumes that a host sees.
     pub(crate) fn lun_map(&self, host: &HostEntry) -> Arc<LunMap> {
-        // When it changed last: for the host itself, or for all hosts of its group.
+        // The generation of the last change: for the host itself, or for all hosts of its group.
         let shared = self.group_of(host).map_or(0, |group| group.generation);
         let generation = host.generation().max(shared);
         let attributes = |(lun, id)| Some((lun, self.volumes.get(&id)?.attributes.clone()));

@@ -13,13 +13,13 @@ use crate::objects::volumes::VolumeRecord;
 use crate::record::{self, ReservationPart, Stored};
 use crate::tables::host_states::StoredState;
 
-/// The parts of something that is stored of volumes, in their order.
+/// The stored parts of something of each volume, in their order.
 type Parts<T> = BTreeMap<VolumeId, Vec<T>>;
 
 impl State {
-    /// Everything that is stored. Each object is checked against the others, as if it were new. The
-    /// keys of volume groups and pods come before those of volumes, and those of host groups before
-    /// those of hosts.
+    /// Loads everything that is stored. Each object is checked against the others, as if it were
+    /// new. The keys of volume groups and pods come before those of volumes, and those of host
+    /// groups before those of hosts.
     pub(crate) fn load(backing: &dyn Backing, write_cache: bool) -> Result<Self, Error> {
         let pool_id = backing.pool_status().pool_id;
         let mut state = Self::empty(pool_id, write_cache)?;

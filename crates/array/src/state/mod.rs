@@ -1,18 +1,18 @@
-//! All objects in memory, indexed for the look-ups that protocols and management need.
+//! All objects in memory, indexed for the look-ups of protocols and management.
 //!
-//! What has an index is private to this module and changes only by its methods, which keep these
-//! invariants:
+//! Objects with an index are private to this module and change only by its methods, which preserve
+//! these invariants:
 //!
-//! * Names are unique, ignoring case: an object is in the index of names under its name, and only
-//!   there. What is destroyed keeps its name.
-//! * A connection stands with the volume and with the host or group, under the same LUN, and counts
+//! * Names are unique, ignoring case: an object is in the index of names under its name only. A
+//!   destroyed object keeps its name.
+//! * A connection is recorded in the volume and in the host or group, with the same LUN, and counts
 //!   once.
-//! * A snapshot stands with its volume and, if it was made with a group, with a moment of that
+//! * A snapshot is recorded in its volume and, if it was made with a group, in a moment of that
 //!   group; both exist as long as it does.
-//! * A volume whose name has a volume group or a pod in it is in one that exists; that of a volume
-//!   that is not destroyed is not destroyed.
-//! * What is destroyed separately is in the order of eradication, and nothing else is.
-//! * What an initiator sees changes only with the generation.
+//! * The volume group or pod in the name of a volume exists; if the volume is not destroyed,
+//!   neither is its container.
+//! * Exactly the separately destroyed objects are in the order of eradication.
+//! * The volumes that an initiator sees change only with the generation.
 //!
 //! Only durable objects are here; see [`crate::array`] for the exceptions.
 
@@ -61,15 +61,15 @@ pub(crate) struct State {
     pool_id: [u8; 16],
     write_cache: bool,
     volumes: HashMap<VolumeId, VolumeEntry>,
-    /// By name in lower case; including destroyed ones.
+    /// Volumes by name in lower case, including destroyed ones.
     volume_names: BTreeMap<String, VolumeId>,
     snapshots: HashMap<VolumeId, SnapshotRecord>,
     /// Destroyed objects, by when they are eradicated.
     doomed: BTreeSet<(u64, VolumeId)>,
     groups: BTreeMap<GroupId, Group>,
-    /// Their snapshots, by the suffixes in lower case.
+    /// The snapshots of groups, by the suffixes in lower case.
     moments: BTreeMap<GroupId, BTreeMap<String, Moment>>,
-    /// Snapshots whose records named their groups by name.
+    /// Snapshots whose records contained the names of their groups.
     adopted: Vec<VolumeId>,
     /// Groups that are destroyed, by when they are eradicated.
     doomed_groups: BTreeSet<(u64, GroupId)>,
@@ -86,11 +86,11 @@ pub(crate) struct State {
     pub(crate) users: Users,
     pub(crate) audit: AuditLog,
     pub(crate) alerts: Alerts,
-    /// Of hosts and of host groups.
+    /// The number of connections, of hosts and of host groups.
     connection_count: usize,
     pub(crate) containers: Containers,
     pub(crate) tags: Tags,
-    /// The keys of records that this version keeps no more: the next change takes them out.
+    /// The keys of records that this version no longer keeps: the next change removes them.
     pub(crate) retired: Vec<Vec<u8>>,
     pub(crate) notifications: Arc<Notifications>,
     pub(crate) directory: Arc<Directory>,
@@ -102,7 +102,8 @@ pub(crate) struct State {
     next_host_id: u64,
     /// Incremented with each change that an initiator could notice.
     generation: u64,
-    /// The generation in which an initiator was last removed: that of what unknown initiators see.
+    /// The generation in which an initiator was last removed: that of the empty map of unknown
+    /// initiators.
     removal_generation: u64,
 }
 
@@ -152,8 +153,8 @@ impl State {
         self.generation
     }
 
-    /// Replaces the array's settings; hosts see the effect on volumes as changes of these. Each
-    /// volume, host and group is looked at once, however they are connected.
+    /// Replaces the array's settings; hosts see the effect on volumes as changes of volumes. Each
+    /// volume, host and group is examined once, regardless of the connections.
     pub(crate) fn replace_settings(&mut self, settings: Settings) {
         let are_switched = settings.offloads != self.settings.offloads;
         self.settings = settings;
@@ -176,7 +177,7 @@ impl State {
     }
 }
 
-/// What other rooms may look at.
+/// Read access for other modules.
 impl State {
     /// Returns the settings.
     pub(crate) fn settings(&self) -> &Settings {
@@ -188,7 +189,7 @@ impl State {
         &self.volumes
     }
 
-    /// Volumes by name in lower case, including destroyed ones.
+    /// Returns volumes by name in lower case, including destroyed ones.
     pub(crate) fn volume_names(&self) -> &BTreeMap<String, VolumeId> {
         &self.volume_names
     }
@@ -198,7 +199,7 @@ impl State {
         &self.snapshots
     }
 
-    /// Destroyed volumes and snapshots, by when they are eradicated.
+    /// Returns the destroyed volumes and snapshots, by when they are eradicated.
     pub(crate) fn doomed(&self) -> &BTreeSet<(u64, VolumeId)> {
         &self.doomed
     }
@@ -208,7 +209,7 @@ impl State {
         &self.groups
     }
 
-    /// Groups by name in lower case.
+    /// Returns groups by name in lower case.
     pub(crate) fn group_names(&self) -> &BTreeMap<String, GroupId> {
         &self.group_names
     }
@@ -218,7 +219,7 @@ impl State {
         &self.moments
     }
 
-    /// Destroyed groups, by when they are eradicated.
+    /// Returns the destroyed groups, by when they are eradicated.
     pub(crate) fn doomed_groups(&self) -> &BTreeSet<(u64, GroupId)> {
         &self.doomed_groups
     }
@@ -228,7 +229,7 @@ impl State {
         &self.hosts
     }
 
-    /// Hosts by name in lower case.
+    /// Returns hosts by name in lower case.
     pub(crate) fn host_names(&self) -> &BTreeMap<String, HostId> {
         &self.host_names
     }
@@ -268,13 +269,13 @@ impl State {
         self.next_host_id
     }
 
-    /// Goes up with each change that an initiator could notice.
+    /// Returns the generation, which increases with each change that an initiator could notice.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Returns the generation in which an initiator was last removed: that of what unknown
-    /// initiators see.
+    /// Returns the generation in which an initiator was last removed: that of the empty map of
+    /// unknown initiators.
     pub(crate) fn removal_generation(&self) -> u64 {
         self.removal_generation
     }

@@ -1,4 +1,4 @@
-//! What opening a pool stores in it.
+//! Records that opening a pool stores in it.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::objects::volumes::TOKEN_VOLUME_SIZE;
 use crate::record;
 
-/// About how many bytes of rows go into one commit, which holds up to 256 KiB in total.
+/// The approximate number of bytes of rows in one commit, which can contain up to 256 KiB in total.
 const ROWS_BYTES: usize = 100 << 10;
 
 impl State {
@@ -45,7 +45,7 @@ impl State {
         Ok(())
     }
 
-    /// Makes the array's own volume in a pool that has none yet.
+    /// Creates the array's own volume in a pool that has none yet.
     pub(crate) fn make_token_volume(backing: &dyn Backing) -> Result<VolumeId, Error> {
         let id = backing.allocate_volume_id();
         backing.change(Change {

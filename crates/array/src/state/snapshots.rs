@@ -1,4 +1,4 @@
-//! Snapshots: by id, by volume, and by the group that they were made with.
+//! Snapshots: by id, by volume, and by the group with which they were made.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ use crate::values::name::Suffix;
 use crate::values::text::shown;
 
 impl State {
-    /// Returns how many snapshots of a volume are not destroyed: neither separately, nor with it,
-    /// nor with their group.
+    /// Returns the number of snapshots of a volume that are not destroyed: neither separately, nor
+    /// with it, nor with their group.
     pub(crate) fn live_snapshots(&self, volume: &VolumeEntry) -> usize {
         if volume.record.eradicate_ms.is_some() {
             return 0;
@@ -28,15 +28,15 @@ impl State {
         volume.own_snapshots + of_groups.map(|(_, count)| count).sum::<usize>()
     }
 
-    /// Returns when a snapshot is eradicated, if it is destroyed.
+    /// Returns the eradication time of a snapshot, if it is destroyed.
     pub(crate) fn doom_of(&self, snapshot: &SnapshotRecord) -> Option<u64> {
         let volume = self.volumes.get(&snapshot.source).and_then(|v| v.record.eradicate_ms);
         let group = snapshot.group.and_then(|id| self.groups.get(&id)?.eradicate_ms);
         [volume, group, snapshot.eradicate_ms].into_iter().flatten().min()
     }
 
-    /// Returns the volume and the key in a snapshot's name, in lower case; `None` if it is not such
-    /// a name.
+    /// Parses the volume and the key in a snapshot's name, in lower case; `None` if it is not the
+    /// name of a snapshot.
     pub(crate) fn parse_snapshot(&self, name: &str) -> Option<(String, String)> {
         let name = name.to_ascii_lowercase();
         let parts: Vec<&str> = name.split('.').collect();

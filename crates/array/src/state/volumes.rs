@@ -12,7 +12,7 @@ use crate::tables::volumes::VolumeEntry;
 use crate::values::name::VolumeName;
 use crate::values::text::shown;
 
-/// What a volume can be made from.
+/// The source of a volume: a volume or a snapshot.
 pub(crate) struct Source {
     pub(crate) id: VolumeId,
     pub(crate) name: String,
@@ -29,8 +29,8 @@ impl State {
         self.volumes.insert(record.id, VolumeEntry::new(record, attributes));
     }
 
-    /// Replaces a volume's record; a change to its size, offloads or limits, or to
-    /// those of its group, changes what hosts see.
+    /// Replaces a volume's record; a change to its size, offloads or limits, or to those of its
+    /// group, changes the attributes that hosts see.
     pub(crate) fn replace_volume(&mut self, record: VolumeRecord) {
         let (offloads, write_cache) = (self.settings.offloads, self.write_cache);
         let id = record.id;
@@ -81,7 +81,7 @@ impl State {
         id.and_then(|id| self.volumes.get(id)).ok_or_else(|| Error::NoSuchVolume(shown(name)))
     }
 
-    /// Checks that a new volume may have this name: nobody has it, except possibly `own`.
+    /// Checks that a new volume may have this name: no volume has it, except possibly `own`.
     pub(crate) fn check_free(&self, name: &VolumeName, own: Option<VolumeId>) -> Result<(), Error> {
         match self.volume(name.as_str()) {
             Ok(other) if own != Some(other.record.id) => Err(Error::VolumeExists(name.to_string())),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::objects::groups::GroupId;
 
-/// When each group is looked at next: for its schedule, or for its retention.
+/// The time of the next check of each group: for its schedule, or for its retention.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     when: BTreeMap<GroupId, u64>,
@@ -12,7 +12,7 @@ pub(crate) struct Agenda {
 }
 
 impl Agenda {
-    /// Sets when the group is looked at again; `None`: only when it changes.
+    /// Sets the time of the next check of a group; `None`: only when it changes.
     pub(crate) fn set(&mut self, group: GroupId, when_ms: Option<u64>) {
         if let Some(old) = self.when.remove(&group) {
             self.order.remove(&(old, group));
@@ -23,12 +23,12 @@ impl Agenda {
         }
     }
 
-    /// Something of the group has changed, so it is looked at again soon.
+    /// Schedules a check of a group soon, because something in it has changed.
     pub(crate) fn touch(&mut self, group: GroupId) {
         self.set(group, Some(0));
     }
 
-    /// Returns the group that is due, if any.
+    /// Returns a group that is due, if any.
     pub(crate) fn due(&self, now_ms: u64) -> Option<GroupId> {
         self.order.first().filter(|(when, _)| *when <= now_ms).map(|(_, group)| *group)
     }

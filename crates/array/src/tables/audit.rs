@@ -12,7 +12,7 @@ pub(crate) struct AuditLog {
 }
 
 impl AuditLog {
-    /// Adds an entry that is stored; when loading, in any order.
+    /// Adds a stored entry; when loading, in any order.
     pub(crate) fn add(&mut self, entry: AuditEntry) {
         self.last_number = self.last_number.max(entry.number);
         self.entries.insert(entry.number, entry);

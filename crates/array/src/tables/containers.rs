@@ -16,7 +16,7 @@ use crate::values::text::shown;
 pub(crate) struct Containers {
     by_id: BTreeMap<ContainerId, Container>,
     by_name: BTreeMap<(ContainerKind, String), ContainerId>,
-    /// Those that are destroyed, by when they are eradicated.
+    /// The destroyed ones, by when they are eradicated.
     doomed: BTreeSet<(u64, ContainerId)>,
     next_id: u64,
 }
@@ -29,7 +29,7 @@ impl Default for Containers {
 }
 
 impl Containers {
-    /// Adds one, or replaces the one with its id.
+    /// Adds a container, or replaces the one with its id.
     pub(crate) fn replace(&mut self, id: ContainerId, one: Container) {
         self.remove(id);
         self.next_id = self.next_id.max(id.number + 1);
@@ -47,17 +47,18 @@ impl Containers {
         }
     }
 
-    /// Returns the id of the next new one, if so many are made before it.
+    /// Returns the id of a new container; `before`: the number of containers made before it in the
+    /// same commit.
     pub(crate) fn next_id(&self, kind: ContainerKind, before: usize) -> ContainerId {
         ContainerId { kind, number: self.next_id + before as u64 }
     }
 
-    /// Returns how many there are of a kind.
+    /// Returns the number of containers of a kind.
     pub(crate) fn count(&self, kind: ContainerKind) -> usize {
         self.by_id.keys().filter(|id| id.kind == kind).count()
     }
 
-    /// Returns one by its name, ignoring case, destroyed or not.
+    /// Returns a container by its name, ignoring case, destroyed or not.
     pub(crate) fn any(
         &self,
         kind: ContainerKind,
@@ -68,7 +69,7 @@ impl Containers {
         found.ok_or_else(|| Error::NoSuchContainer(kind, shown(name)))
     }
 
-    /// Returns one by its name, unless it is destroyed.
+    /// Returns a container by its name, unless it is destroyed.
     pub(crate) fn live(
         &self,
         kind: ContainerKind,
@@ -89,12 +90,12 @@ impl Containers {
         (!limits.is_none()).then_some(LimitedGroup { number: id.number, limits })
     }
 
-    /// Returns one by its id.
+    /// Returns a container by its id.
     pub(crate) fn get(&self, id: ContainerId) -> Option<&Container> {
         self.by_id.get(&id)
     }
 
-    /// Returns all of a kind in the order of their names, after a name.
+    /// Returns all containers of a kind in the order of their names, after a name.
     pub(crate) fn after(
         &self,
         kind: ContainerKind,
@@ -108,7 +109,8 @@ impl Containers {
         rows.filter_map(|(_, id)| Some((*id, self.by_id.get(id)?)))
     }
 
-    /// Returns those that are to be eradicated by then, the first ones first.
+    /// Returns the containers that are due for eradication at that time, in the order of their
+    /// times.
     pub(crate) fn due(&self, now_ms: u64) -> impl Iterator<Item = (ContainerId, &Container)> {
         let due = self.doomed.iter().take_while(move |(due, _)| *due <= now_ms);
         due.filter_map(|(_, id)| Some((*id, self.by_id.get(id)?)))

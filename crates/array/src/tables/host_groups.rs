@@ -13,7 +13,7 @@ pub(crate) struct HostGroupEntry {
     pub(crate) hosts: BTreeSet<HostId>,
     /// The volumes connected to it, and so to each of its hosts.
     pub(crate) luns: BTreeMap<u16, VolumeId>,
-    /// When what its hosts see by it changed last.
+    /// The generation in which the volumes that its hosts see by it changed last.
     pub(crate) generation: u64,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct HostGroups {
 }
 
 impl HostGroups {
-    /// Returns the next free id. Nothing refers to a deleted group, so its id may be used again.
+    /// Returns the next free id. Nothing refers to a deleted group, so its id may be reused.
     pub(crate) fn next_id(&self) -> HostGroupId {
         HostGroupId(self.by_id.last_key_value().map_or(1, |(last, _)| last.0.saturating_add(1)))
     }

@@ -1,11 +1,11 @@
-//! What the target keeps of hosts for each volume: registrations, reservations, access states. The
-//! array stores it with the volume without knowing what it means, and notes which *incarnation* of
-//! the pool has written it. The incarnation changes with each power on, but not when another
-//! controller takes over. The store counts incarnations, and needs no commit for that.
+//! The states of hosts that the target keeps for each volume: registrations, reservations, access
+//! states. The array stores them with the volume without interpreting them, and records which
+//! *incarnation* of the pool wrote them. The incarnation changes with each power on, but not when
+//! another controller takes over. The store counts incarnations, and needs no commit for that.
 //!
-//! Earlier programs counted starts in a key of their own. Its number is a lower bound: what they
-//! have written is of no later incarnation. The key is removed when the next state is kept. A pool
-//! of version 2, which such a program may open again, keeps the key, with the current incarnation.
+//! Earlier programs counted starts in a separate key. Its number is a lower bound: their states are
+//! of no later incarnation. The key is removed when the next state is stored. A pool of version 2,
+//! which such a program may open again, keeps the key, with the current incarnation.
 //!
 //! Pools of earlier versions have reservations as JSON. These are read, and replaced when the
 //! volume's state changes.
@@ -57,8 +57,8 @@ impl HostStates {
         self.incarnation = number.max(self.noted_incarnation.unwrap_or(0));
     }
 
-    /// Returns what is to become of the key of earlier programs with the next change; `None` if it
-    /// stays.
+    /// Returns the new value of the key of earlier programs in the next change (`Some(None)`:
+    /// removed); `None` if it does not change.
     pub(crate) fn next_note(&self, incarnation: Incarnation) -> Option<Option<u64>> {
         let next = (!incarnation.is_stored).then_some(self.incarnation);
         (next != self.noted_incarnation).then_some(next)
@@ -72,7 +72,7 @@ impl HostStates {
         self.volumes.remove(&volume);
     }
 
-    /// Returns the target ports that registrations or a RESERVE name, as far as these are in force.
+    /// Returns the target ports that registrations or a RESERVE in force name.
     pub(crate) fn named_ports(&self) -> impl Iterator<Item = u16> {
         let in_force = |stored: &&StoredState| {
             stored.state.aptpl || stored.state.incarnation == self.incarnation
@@ -88,7 +88,7 @@ impl HostStates {
         self.noted_incarnation
     }
 
-    /// The key of earlier programs has changed.
+    /// Records a change of the key of earlier programs.
     pub(crate) fn set_note(&mut self, note: Option<u64>) {
         self.noted_incarnation = note;
     }
@@ -101,13 +101,13 @@ impl HostStates {
         all
     }
 
-    /// Returns the removal of all that is stored of a volume.
+    /// Returns the rows that remove the stored state of a volume.
     pub(crate) fn removal(&self, volume: VolumeId) -> Vec<Row> {
         let stored = self.volumes.get(&volume);
         stored.into_iter().flat_map(|stored| &stored.keys).map(|key| (key.clone(), None)).collect()
     }
 
-    /// Returns the rows that replace what is stored of a volume; `None` if it stays as it is.
+    /// Returns the rows that replace the stored state of a volume; `None` if it does not change.
     pub(crate) fn replacement(
         &self,
         volume: VolumeId,
@@ -131,14 +131,14 @@ impl StoredState {
         Self { keys: keys(volume, &state), state }
     }
 
-    /// From its parts, in their order; `None` if they do not fit each other.
+    /// Decodes a state from its parts, in their order; `None` if they are inconsistent.
     pub(crate) fn from_parts(volume: VolumeId, parts: &[Vec<u8>]) -> Option<Self> {
         let state = HostState::decode(parts.iter().map(|part| &part[..])).ok()?;
         Some(Self::new(volume, state))
     }
 
-    /// From reservations as earlier versions stored them, which are kept through a loss of power.
-    /// `None` if the parts do not fit each other.
+    /// Converts reservations that earlier versions stored, which survive a loss of power. `None` if
+    /// the parts are inconsistent.
     pub(crate) fn from_reservations(volume: VolumeId, parts: Vec<ReservationPart>) -> Option<Self> {
         let first = parts.first()?;
         let (type_code, holder) = (first.type_code, first.holder);

@@ -1,7 +1,7 @@
 //! A host in memory, with what is derived from it.
 //!
-//! The free LUNs are kept up to date, so that finding one takes the same time however many
-//! connections the host has.
+//! The free LUNs are kept up to date, so that the time to find one does not depend on the number of
+//! connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -20,9 +20,10 @@ pub(crate) struct HostEntry {
     luns: BTreeMap<u16, VolumeId>,
     /// The LUNs that are free below the highest used one.
     gaps: BTreeSet<u16>,
-    /// When what it sees changed last, but for what its group has changed.
+    /// The generation in which the volumes that it sees changed last, except for changes by its
+    /// group.
     generation: u64,
-    /// What it sees, built when it is needed: a series of changes costs one map, not many.
+    /// The volumes that it sees, built on demand: a series of changes costs one map, not many.
     seen: Mutex<Option<Arc<LunMap>>>,
 }
 
@@ -32,8 +33,7 @@ impl HostEntry {
         Self { host, luns, gaps, generation, seen: Mutex::new(None) }
     }
 
-    /// Returns the LUNs without a volume after one, the lowest first. Those before it are not
-    /// walked.
+    /// Returns the free LUNs after one, the lowest first, without scanning those before it.
     pub(crate) fn free_luns(&self, after: u16) -> impl Iterator<Item = u16> + '_ {
         let next = self.luns.last_key_value().map_or(LUN_MIN, |(last, _)| last + 1);
         let gaps = self.gaps.range((Bound::Excluded(after), Bound::Unbounded));
@@ -45,18 +45,19 @@ impl HostEntry {
         &self.luns
     }
 
-    /// Returns when what it sees changed last, except for what its group has changed.
+    /// Returns the generation in which the volumes that it sees changed last, except for changes by
+    /// its group.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// What it sees has changed.
+    /// Records that the volumes that it sees have changed.
     pub(crate) fn touch(&mut self, generation: u64) {
         self.generation = generation;
         *self.seen.get_mut() = None;
     }
 
-    /// Returns what it sees in a generation: built from `luns`, unless that was done before.
+    /// Returns the volumes that it sees in a generation: built from `luns`, unless already cached.
     pub(crate) fn lun_map(
         &self,
         generation: u64,

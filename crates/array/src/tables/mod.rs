@@ -1,7 +1,7 @@
 //! The objects in memory, with what is derived from them.
 //!
-//! A table holds the objects of one kind, or one object with what the look-ups need, and knows no
-//! other table. [`crate::state`] keeps them consistent with each other.
+//! A table contains the objects of one kind, or one object with the data for look-ups, and does not
+//! depend on other tables. [`crate::state`] keeps them consistent with each other.
 
 pub(crate) mod agenda;
 pub(crate) mod alerts;

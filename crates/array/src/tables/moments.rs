@@ -1,4 +1,4 @@
-//! The snapshots of a group that were made at one moment.
+//! The snapshots of a group that were made at the same time.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use block::VolumeId;
 
 use crate::values::name::Suffix;
 
-/// The snapshots of a group that were made at one moment.
+/// The snapshots of a group that were made at the same time.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
     pub(crate) suffix: Suffix,

@@ -1,22 +1,22 @@
 //! Array time: how much time has passed for the array. The delay before eradication is counted in
 //! array time, so a clock that jumps does not shorten the delay.
 //!
-//! Array time advances with the wall clock while that agrees with the monotonic clock. If they come
-//! to differ by more than a minute, the wall clock was set or the machine was suspended: the
-//! difference does not count. The pool keeps both times every few minutes. Over a restart the time
-//! between counts, but [`OFF_MAX_MS`] at most, as the clock may be wrong then.
+//! Array time advances with the wall clock while that agrees with the monotonic clock. If they
+//! diverge by more than a minute, the wall clock was set or the machine was suspended: the
+//! difference does not count. The pool stores both times every few minutes. The time of a restart
+//! counts, but [`OFF_MAX_MS`] at most, because the clock may be wrong.
 //!
-//! A pool without such a record begins with the time of the clock.
+//! In a pool without such a record, array time begins with the wall clock.
 
 use crate::objects::time::TimeRecord;
 
-/// How far the wall clock may drift from the monotonic clock.
+/// The maximum drift between the wall clock and the monotonic clock.
 const DRIFT_MAX_MS: i64 = 60_000;
 
 /// The maximum time between the last record and a start that counts.
 const OFF_MAX_MS: u64 = 600_000;
 
-/// How old the record may become while something is destroyed; less than [`OFF_MAX_MS`].
+/// The maximum age of the record while something is destroyed; less than [`OFF_MAX_MS`].
 const RECORD_MS: u64 = 300_000;
 
 /// For how long retention destroys nothing after the clock has jumped ahead.
@@ -28,16 +28,16 @@ const JUMP_REPORT_MS: u64 = 86_400_000;
 /// The time of the array.
 #[derive(Debug, Default)]
 pub(crate) struct ArrayTime {
-    /// How far the wall clock is ahead of array time.
+    /// The difference of the wall clock to array time.
     skew_ms: i64,
     /// The array time at the last [`Array::pass_time`]; `None` before the first.
     now_ms: Option<u64>,
     wall_ms: u64,
-    /// The wall clock and the monotonic clock when the skew was found.
+    /// The wall clock and the monotonic clock when the skew was determined.
     anchor: Option<(u64, u64)>,
-    /// What the pool keeps.
+    /// The record in the pool.
     stored: Option<TimeRecord>,
-    /// The clock has jumped since that was stored.
+    /// Whether the clock has jumped since that was stored.
     has_jumped: bool,
     hold_until_ms: u64,
     /// The last jump of the clock while the array ran, in milliseconds, and its array time.
@@ -54,8 +54,8 @@ impl ArrayTime {
         self.stored = Some(stored);
     }
 
-    /// Takes the times of both clocks. Returns by how much the wall clock has jumped, in
-    /// milliseconds.
+    /// Updates array time with the times of both clocks. Returns by how much the wall clock has
+    /// jumped, in milliseconds.
     pub(crate) fn pass(&mut self, wall_ms: u64, uptime_ms: u64) -> i64 {
         let expected_ms = match (self.anchor, self.stored) {
             (Some((wall, uptime)), _) => wall.saturating_add(uptime_ms.saturating_sub(uptime)),
@@ -95,19 +95,19 @@ impl ArrayTime {
         self.now_ms.unwrap_or_else(|| self.of_wall(wall_ms))
     }
 
-    /// Returns the time from which a delay is counted: that of `wall_ms` if the clock has advanced
-    /// since the last [`ArrayTime::pass`].
+    /// Returns the array time from which a delay is counted: that of `wall_ms` if the clock has
+    /// advanced since the last [`ArrayTime::pass`].
     pub(crate) fn beginning(&self, wall_ms: u64) -> u64 {
         self.now(wall_ms).max(self.of_wall(wall_ms))
     }
 
-    /// Returns an array time as a time of the wall clock, in milliseconds since 1970, if that does
-    /// not jump.
+    /// Returns an array time as a time of the wall clock, in milliseconds since 1970, assuming that
+    /// it does not jump.
     pub(crate) fn shown(&self, array_ms: u64) -> u64 {
         u64::try_from(signed(array_ms).saturating_add(self.skew_ms)).unwrap_or(0)
     }
 
-    /// Returns whether retention waits, as the clock has jumped ahead a short time ago.
+    /// Returns whether retention waits, because the clock has recently jumped ahead.
     pub(crate) fn is_held(&self) -> bool {
         self.now_ms.is_some_and(|now| now < self.hold_until_ms)
     }

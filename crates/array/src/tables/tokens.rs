@@ -1,5 +1,5 @@
-//! ROD tokens as another controller finds them after a takeover. Tokens of earlier incarnations are
-//! void; later changes remove their rows.
+//! The stored ROD tokens, which another controller uses after a takeover. Tokens of earlier
+//! incarnations are void; later changes remove their rows.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ impl TokenRows {
         stale.map(|(id, _)| *id).take(STALE_ROWS_MAX).collect()
     }
 
-    /// Returns the maker of the tokens of an incarnation, and these; `None` if it has made none.
+    /// Returns the maker of the tokens of an incarnation, and the tokens; `None` if there are none.
     pub(crate) fn of(
         &self,
         incarnation: u64,
@@ -61,7 +61,7 @@ impl TokenRows {
         rows
     }
 
-    /// These rows are stored.
+    /// Records that these rows are stored.
     pub(crate) fn stored(
         &mut self,
         maker: Option<StoredTokenMaker>,

@@ -11,7 +11,7 @@ use crate::objects::users::{
 use crate::values::name::UserName;
 use crate::values::text::shown;
 
-/// The owner of a token, and when it was last used; 0 if not since the start.
+/// The owner of a token, and the time of its last use; 0 if not since the start.
 struct Held {
     user: String,
     expires_ms: Option<u64>,
@@ -22,12 +22,12 @@ struct Held {
 pub(crate) struct Users {
     by_name: BTreeMap<String, User>,
     held: HashMap<TokenHash, Held>,
-    /// Who has the password with this [`PasswordHash::credential`].
+    /// The user who has the password with this [`PasswordHash::credential`].
     by_password: HashMap<TokenHash, String>,
 }
 
 impl Users {
-    /// Only the built-in one, without a token. It is stored once it has one.
+    /// Returns only the built-in user, without a token. It is stored once it has a token.
     pub(crate) fn built_in() -> Result<Self, Error> {
         let name = UserName::new(BUILT_IN_USER)?;
         let admin = User {
@@ -66,7 +66,7 @@ impl Users {
         self.by_name.insert(name, user);
     }
 
-    /// Removes a user; returns when its tokens were last used.
+    /// Removes a user; returns the times of the last use of its tokens.
     pub(crate) fn remove(&mut self, name: &str) -> HashMap<TokenHash, AtomicU64> {
         let old = self.by_name.remove(name);
         if let Some(password) = old.as_ref().and_then(|user| user.password.as_ref()) {
@@ -115,7 +115,7 @@ impl Users {
         self.by_name.get(key)
     }
 
-    /// Returns how many there are.
+    /// Returns the number of users.
     pub(crate) fn count(&self) -> usize {
         self.by_name.len()
     }

@@ -19,15 +19,15 @@ pub(crate) struct VolumeEntry {
     pub(crate) hosts: BTreeMap<HostId, u16>,
     /// Its shared connections.
     pub(crate) host_groups: BTreeMap<HostGroupId, u16>,
-    /// Its snapshots, including destroyed ones, by the parts of their names besides its own.
+    /// Its snapshots, including destroyed ones, by the parts of their names without its own.
     pub(crate) snapshots: BTreeMap<String, VolumeId>,
-    /// How many of them were destroyed separately.
+    /// The number of separately destroyed snapshots.
     pub(crate) destroyed_snapshots: usize,
-    /// How many of the others were made without a group.
+    /// The number of the others that were made without a group.
     pub(crate) own_snapshots: usize,
-    /// How many of the others were made with each group.
+    /// The number of the others that were made with each group.
     pub(crate) group_snapshots: BTreeMap<GroupId, usize>,
-    /// The number for its next snapshot that is not given a suffix.
+    /// The number for its next snapshot without a given suffix.
     pub(crate) next_suffix: u64,
 }
 
@@ -47,7 +47,7 @@ impl VolumeEntry {
         }
     }
 
-    /// Returns the count in which a snapshot is.
+    /// Returns the count that includes a snapshot.
     pub(crate) fn count_of(&mut self, snapshot: &SnapshotRecord) -> &mut usize {
         match snapshot.group.filter(|_| snapshot.eradicate_ms.is_none()) {
             Some(group) => self.group_snapshots.entry(group).or_default(),

@@ -8,30 +8,30 @@ use crate::error::Error;
 use crate::objects::alerts::{Alert, AlertState, Seen, Severity, Told};
 pub(crate) use plan::closed;
 
-/// All alerts that are kept.
+/// All kept alerts.
 #[derive(Default)]
 pub(crate) struct Alerts {
-    /// By number.
+    /// The alerts, by number.
     by_number: BTreeMap<u64, Alert>,
     last_number: u64,
-    /// What is not stored yet.
+    /// The numbers of alerts that are not stored yet.
     unsaved: BTreeSet<u64>,
 }
 
 impl Alerts {
-    /// Takes what was stored, in any order.
+    /// Adds a stored alert, in any order.
     pub(crate) fn load(&mut self, alert: Alert) {
         self.last_number = self.last_number.max(alert.number);
         self.by_number.insert(alert.number, alert);
     }
 
-    /// Takes an alert in a form that is not stored yet.
+    /// Adds or replaces an alert in a form that is not stored yet.
     pub(crate) fn change(&mut self, alert: Alert) {
         self.unsaved.insert(alert.number);
         self.load(alert);
     }
 
-    /// An alert is stored in this form.
+    /// Records that an alert is stored in this form.
     pub(crate) fn stored(&mut self, alert: &Alert) {
         if self.by_number.get(&alert.number) == Some(alert) {
             self.unsaved.remove(&alert.number);
@@ -50,24 +50,24 @@ impl Alerts {
         }
     }
 
-    /// A notification of an alert was sent.
+    /// Records that a notification of an alert was sent.
     pub(crate) fn told(&mut self, number: u64, told: Told, now_ms: u64) {
         if let Some(alert) = self.by_number.get(&number).cloned() {
             self.change(Alert { told, told_ms: Some(now_ms), ..alert });
         }
     }
 
-    /// Returns what is not stored yet.
+    /// Returns the alerts that are not stored yet.
     pub(crate) fn unsaved(&self) -> impl Iterator<Item = &Alert> {
         self.unsaved.iter().filter_map(|number| self.by_number.get(number))
     }
 
-    /// Closed alerts that are no longer kept.
+    /// Returns closed alerts that are to be dropped.
     pub(crate) fn surplus(&self) -> Vec<u64> {
         plan::surplus(&self.by_number, self.last_number)
     }
 
-    /// An alert is no longer kept.
+    /// Drops an alert.
     pub(crate) fn remove(&mut self, number: u64) {
         self.by_number.remove(&number);
         self.unsaved.remove(&number);
@@ -79,7 +79,8 @@ impl Alerts {
         alerts.take(limit).map(|(_, alert)| alert.clone()).collect()
     }
 
-    /// Returns how many are not closed, of each severity, in the order of [`Severity::ALL`].
+    /// Returns the number of alerts that are not closed, for each severity, in the order of
+    /// [`Severity::ALL`].
     pub(crate) fn open_counts(&self) -> [usize; Severity::ALL.len()] {
         let mut counts = [0; Severity::ALL.len()];
         let open = self.by_number.values().filter(|alert| alert.state != AlertState::Closed);

@@ -1,4 +1,4 @@
-//! How alerts change with what is seen: a function of both and of the time.
+//! The changes of alerts: a function of the alerts, of the observed conditions, and of the time.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,12 +11,12 @@ use crate::values::text::one_line;
 
 /// The maximum number of alerts that one call changes or one commit drops; the others follow later.
 const CHANGED_MAX: usize = 200;
-/// The shortest time between two updates of the text of an alert.
+/// The minimum time between two updates of the text of an alert.
 const UPDATE_MS: u64 = 60_000;
 
 type Key = (AlertCode, String);
 
-/// Returns the alerts that change, and the new ones, by what is seen.
+/// Returns the changed alerts, and the new ones, according to the observed conditions.
 pub(super) fn next(
     alerts: &BTreeMap<u64, Alert>,
     last_number: u64,
@@ -58,12 +58,12 @@ pub(super) fn next(
     all
 }
 
-/// Closed alerts that are no longer kept.
+/// Returns the numbers of closed alerts that are to be dropped.
 pub(super) fn surplus(alerts: &BTreeMap<u64, Alert>, last_number: u64) -> Vec<u64> {
     let closed = alerts.values().filter(|a| a.state == AlertState::Closed && !a.dismissed);
     let numbers: Vec<u64> = closed.map(|alert| alert.number).collect();
     let surplus = numbers.len().saturating_sub(ALERTS_CLOSED_MAX).min(CHANGED_MAX);
-    // The last number of all must stay, as the next one is counted from it.
+    // The last number must stay, because the next one is derived from it.
     let surplus = numbers.into_iter().take(surplus).filter(|number| *number < last_number);
     surplus.collect()
 }
@@ -104,7 +104,7 @@ fn opened(condition: Condition, number: u64, now_ms: u64) -> Alert {
     }
 }
 
-/// Returns an alert that is not closed, and whose condition holds.
+/// Returns the change of an alert that is not closed, and whose condition holds.
 fn kept_open(alert: &Alert, condition: &Condition, now_ms: u64) -> Option<Alert> {
     let is_same = alert.condition == *condition;
     if alert.state == AlertState::Open && is_same {
@@ -121,8 +121,8 @@ fn kept_open(alert: &Alert, condition: &Condition, now_ms: u64) -> Option<Alert>
     })
 }
 
-/// Returns an alert that was closed by hand, and whose condition holds; and whether it stays
-/// closed.
+/// Returns the change of an alert that was closed by hand, and whose condition holds; and whether
+/// it stays closed.
 fn dismissed(alert: &Alert, condition: &Condition) -> (Option<Alert>, bool) {
     if condition.severity <= alert.condition.severity {
         return (None, true);
@@ -130,7 +130,7 @@ fn dismissed(alert: &Alert, condition: &Condition) -> (Option<Alert>, bool) {
     (Some(Alert { dismissed: false, ..alert.clone() }), false)
 }
 
-/// Returns an alert that is not closed, and whose condition does not hold.
+/// Returns the change of an alert that is not closed, and whose condition does not hold.
 fn fading(alert: &Alert, now_ms: u64) -> Option<Alert> {
     match alert.state {
         AlertState::Open => {
@@ -142,7 +142,7 @@ fn fading(alert: &Alert, now_ms: u64) -> Option<Alert> {
     }
 }
 
-/// Returns an alert, closed.
+/// Returns an alert in closed form.
 pub(crate) fn closed(alert: &Alert, now_ms: u64, dismissed: bool) -> Alert {
     Alert {
         state: AlertState::Closed,
@@ -153,7 +153,7 @@ pub(crate) fn closed(alert: &Alert, now_ms: u64, dismissed: bool) -> Alert {
     }
 }
 
-/// Returns whether this time has passed. If the clock was set back, it has.
+/// Returns whether this time has passed. If the clock was set back, it counts as passed.
 fn is_past(since_ms: u64, time_ms: u64, now_ms: u64) -> bool {
     now_ms < since_ms || now_ms - since_ms >= time_ms
 }
