@@ -1,12 +1,12 @@
-//! The objects that an administrator names: volumes, hosts, connections and the settings of the
+//! The objects that an administrator manages: volumes, hosts, connections and the settings of the
 //! array.
 //!
 //! An [`Array`] keeps them in memory, indexed for the look-ups of protocols and management, and
 //! durably in the key-value space of the store. Every change is checked first, then committed in
-//! *one* [`store::Change`], together with its effect on volumes, and only then shown: a crash
-//! leaves all of it or none.
+//! *one* [`store::Change`], together with its effect on volumes, and only then applied in memory:
+//! after a crash, all of it remains or none.
 //!
-//! Each module may name those in the lines below it, and nothing else:
+//! Each module may use only those in the lines below it:
 //!
 //! * `protection`: groups of volumes, their snapshots, schedules and retention, and eradication
 //!   when it is due,

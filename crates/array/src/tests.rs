@@ -1,4 +1,4 @@
-//! The array against a naive model, over a store in memory that can refuse.
+//! Compares the array with a naive model, over a store in memory that can refuse changes.
 
 mod access;
 mod alerts;
@@ -102,7 +102,7 @@ impl Model {
         None
     }
 
-    /// Returns the code of the refusal, or that the step is accepted.
+    /// Returns the code of the expected refusal, or `Ok` if the step is accepted.
     fn expect(&self, step: &Step) -> Result<(), &'static str> {
         let volume = |name: &str| self.volume(name).ok_or("no_such_volume");
         let host = |name: &str| self.host(name).ok_or("no_such_host");
@@ -159,7 +159,7 @@ impl Model {
         }
     }
 
-    /// Returns whether a step that is accepted writes something.
+    /// Returns whether an accepted step writes something.
     fn writes(&self, step: &Step) -> bool {
         match step {
             Step::Resize(name, size, _) => {
@@ -231,7 +231,7 @@ impl Model {
         iqns(&[0, 1, 2, 3]).iter().for_each(|iqn| self.check_initiator(array, iqn));
     }
 
-    /// An initiator sees what is connected to its host, and nothing more.
+    /// Checks that an initiator sees exactly the volumes that are connected to its host.
     fn check_initiator(&self, array: &Array, iqn: &InitiatorName) {
         let host = self.hosts.iter().find(|host| host.1.contains(iqn)).map(|host| &host.0);
         let access = array.initiator(&iqn.as_str().to_uppercase());

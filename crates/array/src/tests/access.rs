@@ -105,7 +105,7 @@ fn a_refused_change_of_a_user_leaves_all_as_it_was() {
     assert_eq!(code(array.delete_user("anna")), "pool_full");
     assert_eq!(code(array.delete_token("anna", "a")), "pool_full");
     assert_eq!(code(array.change_user("anna", Role::ArrayAdmin)), "pool_full");
-    // What changes nothing needs no room.
+    // A request without a change needs no space.
     array.change_user("anna", Role::ReadOnly).unwrap();
     assert_eq!(array.users(None, 10), before);
     assert!(who(&array, "friend", 50).is_some());
@@ -136,7 +136,7 @@ fn a_change_and_its_entry_are_one_commit() {
     let kinds: Vec<u8> = made.iter().map(|key| key[0]).collect();
     assert!(kinds.contains(&b'v') && kinds.contains(&b'a'), "{kinds:?}");
     let count = commits().len();
-    // Without attribution: no user did it.
+    // A change without attribution has no entry.
     array.create_volume(new_volume("b", 4096)).unwrap();
     // Two commits for one deed make one entry.
     let twice = done(&array, deed("/v1/volumes/a"), || {
@@ -179,7 +179,7 @@ fn what_was_done_before_a_refusal_is_entered_too() {
     let log = array.audit_log(None, 10);
     let outcomes: Vec<_> = log.iter().map(|entry| entry.outcome.as_str()).collect();
     assert_eq!(outcomes, ["volume_destroyed", "done"]);
-    // A change that the store refuses has no entry, and none comes with the next one.
+    // A change that the store refuses has no entry, nor does the next change contain it.
     store.refuses.store(true, Ordering::Relaxed);
     let refused = done(&array, deed("/y"), || array.create_volume(new_volume("b", 4096)));
     assert_eq!(code(refused), "pool_full");
@@ -264,7 +264,7 @@ fn a_password_is_kept_changed_and_removed() {
     let changed = array.update_user("ANNA", both).unwrap();
     assert_eq!((changed.role, changed.has_password), (Role::StorageAdmin, true));
     assert_eq!(who(&array, "dGhpcmQ"), Some(("Anna".into(), Role::StorageAdmin)));
-    // What is left out stays; the built-in user keeps its role, and may have a password.
+    // Omitted fields do not change; the built-in user keeps its role, and may have a password.
     array.change_user("anna", Role::ReadOnly).unwrap();
     assert!(array.user("anna").unwrap().has_password);
     let role = UserUpdate { role: Some(Role::ReadOnly), password: Some(Some(hash("YWRtaW4"))) };

@@ -1,4 +1,4 @@
-//! Alerts: what opens and closes them, what is kept, and what is forgotten.
+//! Alerts: how they are opened, closed, kept and dropped.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -108,7 +108,7 @@ fn what_was_closed_by_hand_stays_closed_while_it_goes_on() {
     assert!(closed.iter().all(|alert| alert.state == AlertState::Closed && alert.dismissed));
     watch(&array, &seen, CLOSING_MS * 2);
     assert_eq!(all(&array).len(), 2);
-    // One of them ends and comes back, the other becomes more serious: both are to be notified.
+    // One of them ends and returns, the other becomes more serious: both require notifications.
     let graver = condition(AlertCode::HostGone, "esx2", Severity::Critical);
     watch(&array, &[Seen::Holds(graver.clone())], CLOSING_MS * 3);
     watch(&array, &[seen[0].clone(), Seen::Holds(graver)], CLOSING_MS * 4);
@@ -168,7 +168,7 @@ fn an_alert_is_there_at_once_while_changes_wait_for_the_device() {
         let (list, told_ms) = told.recv_timeout(Duration::from_secs(20)).unwrap();
         assert_eq!(list.last().unwrap().condition.code, AlertCode::DeviceRetries);
         assert_eq!((list.last().unwrap().news().is_some(), told_ms), (true, Some(2)));
-        // A change by hand and what is seen meanwhile both stay.
+        // A change by hand and a simultaneous observation are both kept.
         let flagged = scope.spawn(|| array.flag_alerts(&[number], false));
         array.watch_alerts(&[], 3);
         drop(device);

@@ -1,4 +1,4 @@
-//! Volumes that are made with their connections.
+//! Volumes that are created with their connections.
 
 use super::*;
 
@@ -7,8 +7,8 @@ fn to(hosts: &[&str], host_groups: &[&str]) -> ConnectTo {
     ConnectTo { hosts: owned(hosts), host_groups: owned(host_groups) }
 }
 
-/// Hosts `x` and `y`, of which `y` is in group `g`; `a` is a volume of both, under the LUNs 1 and
-/// 254.
+/// Returns an array with hosts `x` and `y`, of which `y` is in group `g`; `a` is a volume of `x`
+/// and of `g`, under the LUNs 1 and 254.
 fn connected() -> (Arc<MemoryStore>, Array) {
     let (store, array) = new_array();
     for host in ["x", "y"] {
@@ -35,7 +35,7 @@ fn a_volume_comes_with_its_connections_and_keeps_them() {
     let (store, array) = connected();
     let made = array.create_connected_volume(new_volume("b", 4096), &to(&["x"], &["g"])).unwrap();
     assert_eq!(made.connection_count, 2);
-    // A LUN that the host or its group has is not given again.
+    // A LUN of the host or its group is not assigned again.
     array.create_connected_volume(new_volume("c", 4096), &to(&["y"], &[])).unwrap();
     let wanted =
         rows(&[("a", "x", 1), ("b", "x", 2), ("c", "y", 1), ("b", "y", 253), ("a", "y", 254)]);

@@ -292,7 +292,7 @@ fn groups_are_renamed_kept_and_deleted_when_nothing_hangs_on_them() {
     assert_eq!(array.destroy_volume("a", 0).unwrap_err().code(), "existing_connections");
     array.disconnect_host_groups(&pair("a", "cluster")).unwrap();
     assert_eq!(code(array.delete_host_groups(&name("cluster"))), "host_group_not_empty");
-    // All or none: the other one could be deleted.
+    // All or none: the other group could be deleted.
     let both = vec!["h".to_owned(), "cluster".to_owned()];
     assert_eq!(code(array.delete_host_groups(&both)), "host_group_not_empty");
     assert_eq!(array.host_groups(None, 9).len(), 2);
@@ -303,7 +303,7 @@ fn groups_are_renamed_kept_and_deleted_when_nothing_hangs_on_them() {
     assert!(array.lun_map(&iqn("x")).luns.is_empty());
 }
 
-/// Several at once get different LUNs; after 1 they go up from 255.
+/// Several connections in one change get different LUNs; after 1 they ascend from 255.
 #[test]
 fn shared_luns_go_down_from_254_and_then_up() {
     let (_, array) = with_groups();
@@ -320,7 +320,7 @@ fn shared_luns_go_down_from_254_and_then_up() {
         array.connect_host_groups(&pair(&format!("v{n}"), "g"), None).unwrap();
     }
     assert_eq!(array.connect_host_groups(&pair("b", "g"), None).unwrap()[0].lun, 255);
-    // Those of a host without a group start at 1; those of a host in one, at the first free LUN.
+    // LUNs of a host without a group start at 1; those of a host in a group, at the first free LUN.
     assert_eq!(array.connect("d", "x", None).unwrap().lun, 256);
     assert_eq!(array.connect("d", "y", None).unwrap().lun, 1);
 }

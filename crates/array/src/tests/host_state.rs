@@ -1,4 +1,4 @@
-//! What is kept of hosts for each volume, over a restart.
+//! The stored states of hosts for each volume, over a restart.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -85,7 +85,7 @@ fn what_the_store_refuses_is_not_shown() {
     assert_eq!(array.host_states(), [(id, kept(1))]);
 }
 
-/// Opens the pool, as a start does.
+/// Opens the pool like a start.
 fn started(store: &Arc<MemoryStore>) -> Array {
     store.openings.fetch_add(1, Ordering::Relaxed);
     let array = Array::open(store.clone(), false).unwrap();
@@ -110,10 +110,10 @@ fn each_power_on_is_an_incarnation_that_names_what_was_written_in_it() {
     let array = started(&store);
     let of = |incarnation| HostState { incarnation, ..kept(1) };
     array.keep_host_state(id, Some(kept(1))).unwrap();
-    // As another controller finds it.
+    // As another controller reads it.
     let other = Array::open(store.clone(), false).unwrap();
     assert_eq!((other.incarnation(), other.host_states()), (1, vec![(id, of(1))]));
-    // Nothing is committed for a start: a full pool starts as well.
+    // A start commits nothing: so a full pool starts as well.
     store.refuses.store(true, Ordering::Relaxed);
     let changes = store.changes.lock().len();
     let other = started(&store);
@@ -126,8 +126,8 @@ fn each_power_on_is_an_incarnation_that_names_what_was_written_in_it() {
     assert_eq!(noted(&store), None);
 }
 
-/// Earlier programs counted starts in a key, possibly further than the pool itself. What they have
-/// written belongs to no later start.
+/// Earlier programs counted starts in a key, possibly further than the pool itself. Their states
+/// belong to no later start.
 #[test]
 fn the_count_of_earlier_programs_is_a_lower_bound_and_goes_with_the_next_change() {
     let (store, array) = new_array();
@@ -146,7 +146,7 @@ fn the_count_of_earlier_programs_is_a_lower_bound_and_goes_with_the_next_change(
     assert_eq!(started(&store).incarnation(), 42);
 }
 
-/// An earlier program may open a pool of version 2 again, and continues to count from the key.
+/// An earlier program may open a pool of version 2 again, and continues the count of the key.
 #[test]
 fn a_pool_of_version_2_has_its_incarnation_in_the_key_too() {
     let (store, array) = new_array();
@@ -161,7 +161,7 @@ fn a_pool_of_version_2_has_its_incarnation_in_the_key_too() {
     array.keep_host_state(id, Some(kept(3))).unwrap();
     let last = store.changes.lock().last().cloned().unwrap();
     assert!(last.iter().all(|key| key != b"Si"), "it says so already");
-    // It becomes one of version 3.
+    // The pool is upgraded to version 3.
     store.is_old.store(false, Ordering::Relaxed);
     let array = started(&store);
     array.keep_host_state(id, Some(kept(1))).unwrap();
@@ -205,7 +205,7 @@ fn parts_that_do_not_fit_are_refused() {
         }
         assert_eq!(Array::open(damaged, false).unwrap_err().code(), "damaged");
     }
-    // A record of a volume that is not there, and keys that nobody knows.
+    // A record of a nonexistent volume, and unknown keys.
     for (key, value) in rows.into_iter().chain([(b"Sx".to_vec(), Vec::new())]) {
         let damaged = Arc::new(MemoryStore::default());
         damaged.kept.lock().0.insert(key, value);
@@ -213,7 +213,7 @@ fn parts_that_do_not_fit_are_refused() {
     }
 }
 
-/// A pool of before: reservations as JSON, in two parts.
+/// A pool of an earlier version: reservations as JSON, in two parts.
 #[test]
 fn reservations_of_earlier_versions_are_read_and_replaced_with_the_next_change() {
     let (store, array) = new_array();

@@ -16,24 +16,24 @@ type Kept = (BTreeMap<Vec<u8>, Vec<u8>>, HashMap<VolumeId, (SectorCount, bool)>)
 #[derive(Default)]
 pub(super) struct MemoryStore {
     pub(super) kept: Mutex<Kept>,
-    /// Volumes and snapshots that reduction does not handle in the default way.
+    /// Volumes and snapshots with settings of reduction other than the default.
     handlings: Mutex<HashMap<VolumeId, Handling>>,
     next_id: AtomicU64,
     pub(super) refuses: AtomicBool,
-    /// While a test has this lock, changes wait, as for a device that refuses writes.
+    /// While a test holds this lock, changes wait, like those for a device that refuses writes.
     pub(super) device: Mutex<()>,
-    /// Volumes whose rows can't be read.
+    /// Volumes whose records can't be read.
     lost: Mutex<BTreeSet<VolumeId>>,
-    /// How often it was opened: the number of its incarnation.
+    /// The number of openings: the number of its incarnation.
     pub(super) openings: AtomicU64,
-    /// Whether it is a pool of version 2, which does not store that number.
+    /// Whether it is a pool of version 2, which does not store the incarnation.
     pub(super) is_old: AtomicBool,
     /// The keys of each change, in their order.
     pub(super) changes: Mutex<Vec<Vec<Vec<u8>>>>,
 }
 
 impl MemoryStore {
-    /// The store's record of a volume can no longer be read.
+    /// Makes the store's record of a volume unreadable.
     pub(super) fn lose(&self, id: VolumeId) {
         self.kept.lock().1.remove(&id).expect("the volume is there");
         self.lost.lock().insert(id);

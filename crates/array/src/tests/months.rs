@@ -1,4 +1,4 @@
-//! Schedules and retention over months, against a naive model that looks at everything at each
+//! Compares schedules and retention over months with a naive model that examines everything at each
 //! step.
 
 use super::*;
@@ -133,7 +133,7 @@ impl NaiveGroup {
         Ok(())
     }
 
-    /// Slot by slot, and day by day.
+    /// Runs the model slot by slot, and day by day.
     fn run(&mut self, now_ms: u64, live: &[bool; 3]) {
         if self.end_ms.is_some() || self.gone {
             return;
@@ -172,7 +172,7 @@ impl Naive {
         [0, 1, 2].map(|v| self.ends[v].is_none() && !self.gone[v])
     }
 
-    /// What the array does automatically.
+    /// Runs the automatic actions of the array.
     fn run(&mut self) {
         let (now_ms, live) = (self.now_ms, self.live());
         self.groups.iter_mut().for_each(|group| group.run(now_ms, &live));

@@ -1,4 +1,4 @@
-//! Receivers of alerts: what is taken, refused and kept.
+//! Receivers of alerts: what is accepted, refused and kept.
 
 use super::*;
 use crate::objects::notifications::{SYSLOG_SERVERS_MAX, WATCHERS_MAX};
@@ -34,7 +34,7 @@ fn a_relay_is_set_checked_and_kept_with_its_password() {
     assert_eq!(code(login("", "horse", Encryption::Tls)), "invalid_relay");
     let set = array.change_relay(login("array", "horse", Encryption::StartTls)).unwrap();
     assert!(!format!("{set:?}").contains("horse"));
-    // The password goes nowhere else unless it is given again.
+    // The password is not sent to another relay unless it is given again.
     assert_eq!(code(relay("other.example.com", "example.com")), "invalid_relay");
     let none = RelayChange { encryption: Some(Encryption::None), ..RelayChange::default() };
     assert_eq!(code(none), "invalid_relay");
@@ -44,7 +44,7 @@ fn a_relay_is_set_checked_and_kept_with_its_password() {
     let array = Array::open(store.clone(), false).unwrap();
     let kept = array.notifications();
     assert_eq!((&kept.relay, kept.relay.password.expose()), (&set, "horse"));
-    // Without its user the password is gone.
+    // Removing the user removes the password.
     let user = RelayChange { user: Some(String::new()), ..RelayChange::default() };
     assert_eq!(array.change_relay(user).unwrap().password.expose(), "");
     let stored = store.kept.lock().0[b"N".as_slice()].clone();
@@ -113,7 +113,7 @@ fn a_record_that_contradicts_itself_is_refused() {
         store.kept.lock().0.insert(b"N".to_vec(), row.into());
         assert!(Array::open(store, false).is_err(), "{row}");
     }
-    // What a later version adds is no matter.
+    // Fields of later versions are ignored.
     let store = Arc::new(MemoryStore::default());
     store.kept.lock().0.insert(b"N".to_vec(), br#"{"v":1,"later":7}"#.to_vec());
     assert_eq!(*Array::open(store, false).unwrap().notifications(), Notifications::default());
@@ -159,7 +159,8 @@ fn snmp_managers_are_set_checked_changed_and_kept_with_their_secrets() {
     let change = |name: &str, change: SnmpManagerChange| {
         array.change_snmp_managers(&names(&[name]), &change)
     };
-    // A community goes nowhere else unless it is given again; of version 3 nothing is sent.
+    // A community is not sent to another manager unless it is given again; version 3 sends no
+    // secrets.
     let moved = || SnmpManagerChange { host: Some("other".into()), ..Default::default() };
     assert_eq!(change("one", moved()).unwrap_err().code(), "invalid_snmp_manager");
     change("one", v2c("other", "horse")).unwrap();

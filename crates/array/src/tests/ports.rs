@@ -1,4 +1,4 @@
-//! Ids of target ports through restarts.
+//! Ids of target ports over restarts.
 
 use std::net::SocketAddr;
 
@@ -45,7 +45,7 @@ fn only_ports_that_nobody_needs_are_forgotten() {
     let registrations = vec![Registration { nexus, key: 1 }];
     let kept = HostState { aptpl: true, registrations, ..HostState::default() };
     array.keep_host_state(volume, Some(kept)).unwrap();
-    // 5 is served, 3 is registered over; each other id is free again.
+    // 5 is served, a registration names 3; each other id is free again.
     assert_eq!(array.port_ids(&[at(1), at(104), at(2), at(3)]).unwrap(), [1, 5, 2, 4]);
     let array = Array::open(store, false).unwrap();
     assert_eq!(array.port_ids(&[at(3), at(102), at(104)]).unwrap(), [4, 3, 5]);

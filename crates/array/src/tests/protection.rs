@@ -1,5 +1,5 @@
-//! What groups protect, on schedule and on demand; what happens to their snapshots as a whole;
-//! records from before there were schedules.
+//! The volumes that groups protect, on schedule and on demand; changes of their snapshots as a
+//! whole; records of versions without schedules.
 
 use super::*;
 
@@ -159,7 +159,7 @@ fn moments_are_destroyed_and_brought_back_as_one() {
     }
     let change = GroupChange { remove: strings(&["a"]), ..GroupChange::default() };
     array.change_group("g", &change).unwrap();
-    // A snapshot with the same name would be of another moment.
+    // A snapshot with the same name would belong to another moment.
     assert_eq!(code(take(&array, Some("X"), 9)), "snapshot_exists");
     array.destroy_snapshot("g.x.a", 9).unwrap();
     assert_eq!(array.group_snapshot("g.x").unwrap().eradicate_ms, None, "b's is there");
@@ -196,8 +196,8 @@ fn moments_are_destroyed_and_brought_back_as_one() {
     }
 }
 
-/// A group with more snapshots than one commit eradicates goes in several. Once that has begun it
-/// can't be recovered, also after a crash in between.
+/// A group with more snapshots than one commit eradicates needs several. Once eradication has
+/// begun, the group can't be recovered, even after a crash in between.
 #[test]
 fn the_end_of_a_group_goes_on_where_it_was() {
     let (store, array) = with_group(&["a"], &["a"]);
@@ -225,7 +225,8 @@ fn the_end_of_a_group_goes_on_where_it_was() {
     assert_eq!(store.kept.lock().1.len(), 3, "the array's own volume, a and a.1");
 }
 
-/// In old records snapshots held the names of their groups, which could end before them.
+/// Old records of snapshots contained the names of their groups, which could be removed before
+/// them.
 #[test]
 fn snapshots_of_before_are_put_into_their_groups() {
     let (store, array) = with_group(&["a"], &["a"]);

@@ -1,8 +1,9 @@
-//! Records that this version keeps no more.
+//! Records that this version no longer keeps.
 
 use super::*;
 
-/// Returns what an earlier version kept of the lab's reports, and something that none could read.
+/// Returns a store with the lab's reports of an earlier version, and a record that no version could
+/// read.
 fn with_reports() -> (Arc<MemoryStore>, Vec<Vec<u8>>) {
     let (store, _) = new_array();
     let keys = [b"Lweekly".to_vec(), b"Lother".to_vec()];
@@ -24,7 +25,7 @@ fn reports_of_the_lab_are_dropped_by_the_first_change() {
     assert!(are_kept());
     array.create_volume(new_volume("a", 4096)).unwrap();
     assert!(keys.iter().all(|key| !store.kept.lock().0.contains_key(key)));
-    // They are taken out once: the store in memory refuses to take out what is not there.
+    // They are removed once: the store in memory refuses to remove a nonexistent record.
     array.create_volume(new_volume("b", 4096)).unwrap();
     let array = Array::open(store, false).unwrap();
     assert_eq!(array.counts().volumes, 2);

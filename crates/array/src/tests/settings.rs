@@ -34,7 +34,7 @@ fn offloads_are_off_where_volume_or_array_says_so_and_hosts_are_told() {
     let without_same = all.with(Offload::WriteSame, false);
     assert_eq!(third.1, [without_unmap.and(without_same), without_same]);
     assert!(third.0 > second.0);
-    // It survives a reopening; new volumes take the array's setting.
+    // The setting survives a restart; new volumes take the array's setting.
     let array = Array::open(store, false).unwrap();
     assert_eq!(seen(&array).1, third.1);
     let shown = array.volume("b").unwrap();
@@ -67,7 +67,7 @@ fn reduction_is_set_at_the_start_and_later_and_clones_take_it() {
             created_ms: 1,
         })
         .unwrap();
-    // A field left out stays; a new size comes in the same commit.
+    // An omitted field does not change; a new size is in the same commit.
     let compressed = ReductionChange { compression: Some(true), ..Default::default() };
     let update =
         VolumeUpdate { reduction: compressed, size_bytes: Some(16384), ..Default::default() };
@@ -81,12 +81,13 @@ fn reduction_is_set_at_the_start_and_later_and_clones_take_it() {
     let dedup = ReductionChange { deduplication: Some(true), ..Default::default() };
     assert_eq!(set("a", dedup).unwrap_err().code(), "pool_full");
     store.refuses.store(false, Ordering::Relaxed);
-    // A clone has the setting of its source; one of a snapshot, that of its moment.
+    // A clone has the setting of its source; a clone of a snapshot, that of the time of the
+    // snapshot.
     for (source, name, expected) in [("a", "c", half), ("a.1", "d", none)] {
         let clone = array.clone_volume(source, VolumeName::new(name).unwrap(), 2).unwrap();
         assert_eq!(clone.reduction, expected, "{source}");
     }
-    // An overwritten volume keeps its own.
+    // An overwritten volume keeps its own setting.
     assert_eq!(array.overwrite_volume("b", "a").unwrap().reduction, Reduction::default());
     let array = Array::open(store, false).unwrap();
     let found = ["a", "b", "c", "d"].map(|name| array.volume(name).unwrap().reduction);

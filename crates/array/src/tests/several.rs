@@ -14,7 +14,8 @@ fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
     result.unwrap_err().code()
 }
 
-/// Returns the state, also after a restart: each change must be durable as it is shown.
+/// Returns the state, and checks that it is the same after a restart: each change must be durable
+/// as shown.
 fn state(store: &Arc<MemoryStore>, array: &Array) -> (Vec<VolumeInfo>, Vec<HostInfo>, Vec<String>) {
     let look = |array: &Array| {
         let connections = array.connections(None, None).unwrap();
@@ -127,8 +128,8 @@ fn connections_of_one_request_get_luns_of_their_own() {
     assert_eq!(state(&store, &array).2, ["h1 2 b", "h1 7 c", "h2 7 a"]);
 }
 
-/// The search goes on after the last LUN that the same request has given, over gaps and over the
-/// LUNs of the host's group.
+/// The search continues after the last LUN that the same request assigned, past gaps and the LUNs
+/// of the host's group.
 #[test]
 fn many_connections_of_one_host_fill_its_gaps_in_order() {
     let names: Vec<String> = (0..12).map(|n| format!("v{n}")).collect();

@@ -54,7 +54,7 @@ fn snapshots_are_named_after_their_volume_and_counted() {
     assert_eq!(code(array.create_snapshots(&of(&[], None))), "invalid_volumes");
     assert_eq!(code(array.create_snapshots(&of(&["db", "none"], None))), "no_such_volume");
     assert_eq!(code(Suffix::new("7")), "invalid_name");
-    // If one fails, none is made: the others would be of another moment.
+    // If one fails, none is made: the others would be of another time.
     assert_eq!(live(&array).len(), 4);
     array.rename_volume("db", VolumeName::new("base").unwrap()).unwrap();
     let suffix = |text| Suffix::new(text).unwrap();
@@ -91,8 +91,8 @@ fn damaged_blocks_of_a_snapshot_are_told_by_its_name_and_its_volumes_blocks() {
     }
 }
 
-/// Volumes and snapshots that the store has lost to damage stay known, with their connections and
-/// names: hosts get MEDIUM ERROR. The array's own volume is made anew.
+/// Volumes and snapshots that the store has lost to damage remain, with their connections and
+/// names: hosts get MEDIUM ERROR. The array's own volume is created again.
 #[test]
 fn what_the_store_has_lost_keeps_no_array_from_opening() {
     let (store, array) = with_volumes(&["a", "b"]);
@@ -105,7 +105,7 @@ fn what_the_store_has_lost_keeps_no_array_from_opening() {
     assert_eq!(array.volume("b").unwrap().id, lost[0]);
     assert_eq!(array.snapshot("a.daily").unwrap().id, lost[1]);
     assert_ne!(array.token_volume().0, own);
-    // A volume that is gone without a trace is still reported as damage.
+    // A volume without any trace in the store is still reported as damage.
     drop(array);
     let missing = crate::Array::open(store.clone(), false).unwrap().volume("a").unwrap().id;
     store.kept.lock().1.remove(&missing);
@@ -140,13 +140,13 @@ fn a_group_is_snapshotted_as_one() {
     assert_eq!(live(&array)[0], "a.1");
     let renamed = array.rename_snapshot("app.1.a", Suffix::new("x").unwrap());
     assert_eq!(code(renamed), "group_snapshot");
-    // A destroyed volume is left out of the group until it is recovered.
+    // A destroyed volume is excluded from the group until it is recovered.
     array.destroy_volume("c", 0).unwrap();
     assert_eq!(array.group("app").unwrap().volumes, ["a"]);
     assert_eq!(array.create_snapshots(&group(None)).unwrap().len(), 1);
     array.recover_volume("c").unwrap();
     assert_eq!(array.group("app").unwrap().volumes, ["a", "c"]);
-    // Its snapshots go with it, come back with it, and end with it.
+    // Its snapshots are destroyed, recovered and eradicated with it.
     let app = volumes(&["app"]);
     let count = live(&array).len();
     array.destroy_groups(&app, 7).unwrap();
@@ -253,8 +253,8 @@ fn what_is_destroyed_comes_back_with_what_went_with_it_until_its_time_is_over() 
     assert_eq!(live(&again), ["a.y"]);
 }
 
-/// A volume with more snapshots than one commit eradicates goes in several. Once that has begun it
-/// can't be recovered, also after a crash in between.
+/// A volume with more snapshots than one commit eradicates needs several. Once eradication has
+/// begun, the volume can't be recovered, even after a crash in between.
 #[test]
 fn eradication_goes_on_where_it_was() {
     let (store, array) = with_volumes(&["a", "b"]);
@@ -273,7 +273,7 @@ fn eradication_goes_on_where_it_was() {
     }
     assert_eq!(live(&array), ["b.1"]);
     assert_eq!(store.kept.lock().1.len(), 3, "the array's own volume, b and b.1");
-    // On request, it is complete when it returns.
+    // On request, eradication is complete when the call returns.
     for _ in 0..1_000 {
         array.create_snapshots(&of(&["b"], None)).unwrap();
     }

@@ -1,4 +1,4 @@
-//! The steps that tests take with an array.
+//! The steps of tests with an array.
 
 use proptest::prelude::*;
 

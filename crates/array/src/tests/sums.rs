@@ -4,7 +4,8 @@ use super::*;
 
 const GIB: u64 = 1 << 30;
 
-/// Volumes a, b, c and d. Host x sees a by itself; its group g has y in it, and sees b and c.
+/// Returns an array with volumes a, b, c and d. Host x sees a by its own connection; its group g,
+/// which also contains y, sees b and c.
 fn connected() -> Array {
     let (_, array) = new_array();
     for name in ["a", "b", "c", "d"] {
@@ -35,7 +36,7 @@ fn each_volume_of_an_object_counts_once() {
     array.change_group("groups", &groups).unwrap();
     for (name, count) in [("own", 2), ("hosts", 3), ("groups", 2)] {
         let sum = sums.of_group(name).unwrap();
-        // Nothing is known of any of them before the first pass.
+        // The figures of all are unknown before the first pass.
         assert_eq!((sum.size_bytes, sum.unique_bytes), (count * GIB, None), "{name}");
         assert_eq!(sum.accounted, None, "{name}");
     }

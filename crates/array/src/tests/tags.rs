@@ -1,4 +1,4 @@
-//! Tags against a naive list; what clones get; limits and sources of volumes.
+//! Compares tags with a naive list; tags of clones; limits and sources of volumes.
 
 use block::VolumeLimits;
 
@@ -204,7 +204,7 @@ fn tags_are_bounded_and_go_with_what_they_are_of() {
     let some = [tag("k", "v", true)];
     assert_eq!(code(array.set_tags(&strings(&["a", "nobody"]), &some)), "no_such_volume");
     assert!(keys(&array, "a").is_empty());
-    // The most tags, at their longest, fit a record.
+    // The maximum number of tags, with the maximum lengths, fits a record.
     let long = |n: usize| {
         let key = format!("{n:02}{}", "ß".repeat(TAG_KEY_CHARS_MAX - 2));
         Tag::new(
@@ -226,7 +226,7 @@ fn tags_are_bounded_and_go_with_what_they_are_of() {
     array.set_tags(&strings(&["b", "c", "d"]), &most).unwrap();
     assert_eq!(code(array.set_tags(&names, &others)), "too_many_tags");
     assert_eq!(array.tags("b", &TagFilter::default()).unwrap().tags, most);
-    // They end with the volume and its snapshots.
+    // They are removed with the volume and its snapshots.
     assert_eq!(array.tagged(false, &TagFilter::default(), None, 9).len(), 4);
     assert_eq!(array.tagged(true, &TagFilter::default(), None, 9)[0].name, "a.s");
     array.destroy_volume("a", 0).unwrap();
@@ -292,7 +292,7 @@ fn limits_are_checked_kept_and_told_to_who_sees_the_volume() {
     assert_eq!(set(Some(None), None).unwrap().limits, only_iops);
     let again = Array::open(store, false).unwrap();
     assert_eq!(again.volume("a").unwrap().limits, only_iops);
-    // A clone has none unless it is given its own.
+    // A clone has no limits unless it is given its own.
     let clone = again.clone_volume("a", VolumeName::new("b").unwrap(), 1).unwrap();
     assert!(clone.limits.is_none());
     let limits = VolumeLimits { iops: Some(1), ..VolumeLimits::NONE };

@@ -1,4 +1,4 @@
-//! A clock that jumps, and what is destroyed.
+//! The effect of a jumping clock on destroyed objects.
 
 use super::*;
 
@@ -28,7 +28,8 @@ fn a_clock_that_jumps_ahead_eradicates_nothing() {
     assert_eq!(array.clock_jump_ms(), None);
     let ends_ms = array.destroy_volume("v", THEN_MS).unwrap().eradicate_ms;
     assert_eq!(ends_ms, Some(THEN_MS + DAY_MS));
-    // For five seconds, for a year; in steps that are small by themselves; and back.
+    // The clock jumps ahead by a year for five seconds, then back, then ahead in steps that are
+    // small by themselves.
     assert_eq!(turn(&array, THEN_MS + 365 * DAY_MS, 1007), signed(365 * DAY_MS - 1000));
     assert_eq!(array.volume("v").unwrap().eradicate_ms, Some(THEN_MS + 366 * DAY_MS - 1000));
     assert_eq!(turn(&array, THEN_MS + 6000, 6007), -signed(365 * DAY_MS - 1000));
@@ -38,7 +39,7 @@ fn a_clock_that_jumps_ahead_eradicates_nothing() {
         turn(&array, THEN_MS + 6000 + step * 50_000, 6007 + step * 500);
     }
     array.recover_volume("v").unwrap();
-    // Nor does one that is set back keep it for longer, or end it at once.
+    // A clock that is set back neither keeps the volume for longer, nor eradicates it at once.
     array.destroy_volume("v", THEN_MS).unwrap();
     let uptime_ms = 6007 + 5000 * 500;
     turn(&array, THEN_MS - 300 * DAY_MS, uptime_ms);
@@ -67,7 +68,7 @@ fn a_start_with_a_wrong_clock_eradicates_nothing() {
     turn(&array, THEN_MS + 9 * DAY_MS, 0);
     array.pass_time(THEN_MS + 9 * DAY_MS + 1000, 1000).1.unwrap();
     assert!(array.volume("v").unwrap().eradicate_ms.is_some());
-    // The clock is set right, and a restart while it is running counts as it should.
+    // The clock is corrected, and the time of a restart while it runs counts.
     turn(&array, THEN_MS + 23 * HOUR_MS + 2000, 2000);
     let array = Array::open(store.clone(), false).unwrap();
     turn(&array, THEN_MS + 23 * HOUR_MS + 60_000, 0);

@@ -1,4 +1,4 @@
-//! ROD tokens that are kept, over a restart and over a takeover.
+//! Stored ROD tokens over a restart and over a takeover.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;

@@ -20,7 +20,7 @@ impl Secret {
     /// Checks a secret.
     ///
     /// # Errors
-    /// `invalid_chap`. The message never holds the secret.
+    /// `invalid_chap`. The message never contains the secret.
     pub fn new(text: &str) -> Result<Self, Error> {
         let refuse = |why: &str| Err(Error::invalid("invalid_chap", why));
         if !(SECRET_BYTES_MIN..=SECRET_BYTES_MAX).contains(&text.len()) {

@@ -1,4 +1,4 @@
-//! The names of what holds volumes by their names.
+//! The names of volume groups and pods.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::naming::check;
 use crate::container_kind::ContainerKind;
 use crate::error::Error;
 
-/// The name of a volume group or a pod: as a volume's own.
+/// The name of a volume group or a pod, with the rules of a volume's own name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContainerName {
     kind: ContainerKind,
@@ -23,7 +23,7 @@ impl ContainerName {
         Ok(Self { kind, name: text.to_owned() })
     }
 
-    /// Returns what it is the name of.
+    /// Returns the kind of the container.
     pub fn kind(&self) -> ContainerKind {
         self.kind
     }

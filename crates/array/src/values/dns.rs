@@ -1,4 +1,4 @@
-//! Which name servers the array asks, and in which domain it looks names up.
+//! The name servers that the array queries, and the domain in which it looks names up.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,9 +7,9 @@ use crate::error::Error;
 use crate::values::receivers::{HostPlace, is_domain};
 use crate::values::text::shown;
 
-/// The maximum number of name servers: a look-up asks one after the other, and must end in time.
+/// The maximum number of name servers: a look-up queries one after the other, and must end in time.
 pub const NAME_SERVERS_MAX: usize = 3;
-/// The port of a name server without one (RFC 1035, 4.2).
+/// The default port of a name server (RFC 1035, 4.2).
 const PORT: u16 = 53;
 
 /// A name server: an address, and a port if one is given.
@@ -20,7 +20,7 @@ pub struct NameServer {
 }
 
 impl NameServer {
-    /// Reads `ADDRESS`, `ADDRESS:PORT`, or `[IPV6]:PORT`.
+    /// Parses `ADDRESS`, `ADDRESS:PORT`, or `[IPV6]:PORT`.
     ///
     /// # Errors
     /// `invalid_dns`.
@@ -37,7 +37,7 @@ impl NameServer {
         Ok(Self { text: text.to_owned(), address: found.ok_or_else(refuse)? })
     }
 
-    /// Returns where it is asked.
+    /// Returns its address and port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -49,7 +49,7 @@ impl fmt::Display for NameServer {
     }
 }
 
-/// How names are looked up. Without name servers the system does it.
+/// The settings of DNS. Without name servers the system looks names up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dns {
     servers: Vec<NameServer>,
@@ -57,8 +57,8 @@ pub struct Dns {
 }
 
 impl Dns {
-    /// Name servers in the order in which they are asked, and the domain of names without a dot;
-    /// empty for none.
+    /// Checks name servers, in the order in which they are queried, and the domain of names without
+    /// a dot; empty for none.
     ///
     /// # Errors
     /// `invalid_dns`.
@@ -83,7 +83,7 @@ impl Dns {
         Ok(Self { servers, domain })
     }
 
-    /// Returns the name servers, in the order in which they are asked.
+    /// Returns the name servers, in the order in which they are queried.
     pub fn servers(&self) -> &[NameServer] {
         &self.servers
     }
@@ -98,7 +98,7 @@ fn invalid(text: String) -> Error {
     Error::invalid("invalid_dns", text)
 }
 
-/// A change to how names are looked up; `None` leaves a part as it is.
+/// A change to the settings of DNS; `None` leaves a setting as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DnsChange {
     /// See [`Dns::servers`].

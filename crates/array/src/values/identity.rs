@@ -5,9 +5,9 @@
 //! NAA      6 | company identifier (24 bits) | 0 | serial (96 bits)          = 16 bytes
 //! ```
 //!
-//! A volume's id is never used twice in a pool, and pools are told apart by 56 random bits, so
-//! serials don't repeat. The company identifier is kept with the volume when it is made: changing
-//! the setting gives new volumes the new one, and leaves the names of the others as they are.
+//! A volume's id is never reused in a pool, and 56 random bits distinguish pools, so serials don't
+//! repeat. The company identifier is stored with a new volume: changing the setting affects only
+//! the names of later volumes.
 
 use std::fmt;
 
@@ -15,8 +15,8 @@ use block::VolumeId;
 
 use crate::error::Error;
 
-/// An IEEE company identifier (OUI), 24 bits: the organisation that makes NAA names unique in the
-/// world (SPC-4 7.8.6.6.5, NAA IEEE Registered Extended).
+/// An IEEE company identifier (OUI), 24 bits: the organisation that makes NAA names globally unique
+/// (SPC-4 7.8.6.6.5, NAA IEEE Registered Extended).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CompanyId(u32);
 
@@ -24,12 +24,13 @@ pub struct CompanyId(u32);
 const VOLUME_ID_END: u64 = 1 << 40;
 
 impl CompanyId {
-    /// The default, 02-48-46. Its first byte has the "local" bit, so it is in no registry and names
-    /// no company. It differs from every registered one, but another vendor may have chosen the
-    /// same. A vendor that must rule that out registers an identifier with the IEEE and sets it.
+    /// The default, 02-48-46. Its first byte has the "local" bit set, so it is in no registry and
+    /// identifies no company. It differs from every registered one, but another vendor may have
+    /// chosen the same. A vendor that must exclude that registers an identifier with the IEEE and
+    /// configures it.
     pub const LOCAL_DEFAULT: Self = Self(0x02_48_46);
 
-    /// From its number.
+    /// Returns the identifier with a number.
     ///
     /// # Errors
     /// `invalid_company_id` if it has more than 24 bits.
@@ -41,7 +42,7 @@ impl CompanyId {
         Err(Error::invalid("invalid_company_id", text))
     }
 
-    /// From six hex digits, as `024846`, `02-48-46` or `02:48:46`.
+    /// Parses six hex digits, as `024846`, `02-48-46` or `02:48:46`.
     ///
     /// # Errors
     /// `invalid_company_id`.
@@ -89,7 +90,7 @@ impl fmt::Display for CompanyId {
 pub(crate) struct Serial([u8; 12]);
 
 impl Serial {
-    /// Returns the serial of a volume; `None` if the pool has made more volumes than there are
+    /// Returns the serial of a volume; `None` if the pool has had more volumes than there are
     /// serials.
     pub(crate) fn new(pool_id: &[u8; 16], volume: VolumeId) -> Option<Self> {
         if volume.0 >= VOLUME_ID_END {
@@ -97,7 +98,7 @@ impl Serial {
         }
         let mut bytes = [0; 12];
         let (pool_part, volume_part) = bytes.split_at_mut(7);
-        // All 16 bytes are folded in, whichever of them are random.
+        // Folds all 16 bytes, whichever of them are random.
         let (low, high) = pool_id.split_at(8);
         for (byte, (a, b)) in pool_part.iter_mut().zip(low.iter().zip(high)) {
             *byte = a ^ b;
@@ -130,13 +131,14 @@ pub fn naa_text(naa: &[u8; 16]) -> String {
     format!("naa.{}", hex(naa, b"0123456789abcdef", &mut digits))
 }
 
-/// Bytes as digits, without formatting: lists of many thousands of volumes contain one each.
+/// Converts bytes to hex digits, without formatting machinery: lists contain many thousands of
+/// names of volumes.
 fn hex<'a>(bytes: &[u8], alphabet: &[u8; 16], digits: &'a mut [u8]) -> &'a str {
     for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
         pair[0] = alphabet[usize::from(byte >> 4)];
         pair[1] = alphabet[usize::from(byte & 0xf)];
     }
-    // They are all ASCII.
+    // All digits are ASCII.
     std::str::from_utf8(digits).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! Limits on what hosts do with a volume per second. The front end enforces them.
+//! Limits on the I/O of hosts to a volume per second. The front end enforces them.
 
 use std::ops::RangeInclusive;
 
@@ -14,9 +14,9 @@ pub const IOPS_LIMIT: RangeInclusive<u64> = 100..=100_000_000;
 /// A change to the limits of a volume; `None` leaves a limit as it is, `Some(None)` removes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitsChange {
-    /// In bytes per second, within [`BANDWIDTH_LIMIT`].
+    /// The bandwidth in bytes per second, within [`BANDWIDTH_LIMIT`].
     pub bandwidth_bytes_per_s: Option<Option<u64>>,
-    /// Within [`IOPS_LIMIT`].
+    /// The commands per second, within [`IOPS_LIMIT`].
     pub iops: Option<Option<u64>>,
 }
 

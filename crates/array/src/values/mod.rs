@@ -1,6 +1,7 @@
-//! What objects are made of: names, identifiers, credentials, limits, schedules.
+//! The fields of objects: names, identifiers, credentials, limits, schedules.
 //!
-//! A value knows no object. One that was made or decoded obeys the rules of its type.
+//! A value does not depend on objects. Each constructed or decoded value obeys the rules of its
+//! type.
 
 pub mod chap;
 pub mod container;

@@ -1,5 +1,5 @@
-//! Which names are allowed. Names of volumes and hosts keep their case, and compare without it:
-//! `DB1` and `db1` can't both exist.
+//! The rules of names. Names of volumes and hosts preserve case, but comparison ignores it: `DB1`
+//! and `db1` can't both exist.
 
 use std::fmt;
 
@@ -36,8 +36,8 @@ macro_rules! name_type {
 
 name_type!(
     /// The name of a volume: 1 to 63 of A-Z a-z 0-9 - _, a letter or digit at both ends, and not
-    /// digits only. One that is in a volume group has the name of that and a `/` before its own;
-    /// one that is in a pod has the name of that and `::` before its own.
+    /// digits only. For a volume in a volume group, the name of the group and a `/` precede its own
+    /// name; for one in a pod, the name of the pod and `::`.
     VolumeName
 );
 name_type!(
@@ -53,8 +53,8 @@ name_type!(
     GroupName
 );
 name_type!(
-    /// What distinguishes the snapshots of a volume, or the moments of a group: as a host's name.
-    /// Suffixes of digits only are reserved for the array, which counts.
+    /// The suffix that distinguishes the snapshots of a volume, or the moments of a group: as a
+    /// host's name. Suffixes of digits only are reserved for the array, which numbers them.
     Suffix
 );
 name_type!(
@@ -62,7 +62,7 @@ name_type!(
     UserName
 );
 name_type!(
-    /// What distinguishes the API tokens of a user: as a volume's name.
+    /// The name that distinguishes the API tokens of a user: as a volume's name.
     TokenName
 );
 name_type!(
@@ -103,7 +103,7 @@ impl VolumeName {
         Ok(Self(text.to_owned()))
     }
 
-    /// Returns the volume group or the pod that it is in, if it is in one.
+    /// Returns the volume group or the pod of the volume, if it is in one.
     pub fn container(&self) -> Option<(ContainerKind, &str)> {
         ContainerKind::split(&self.0).map(|(kind, container, _)| (kind, container))
     }
@@ -118,7 +118,7 @@ impl VolumeName {
         ContainerKind::split(name).map_or(name, |(.., own)| own)
     }
 
-    /// Returns the same in a volume group or a pod, or in none.
+    /// Returns the name that the volume has in a volume group or a pod, or in none.
     pub fn within(&self, container: Option<&ContainerName>) -> Self {
         let own = self.own();
         let within =
@@ -127,7 +127,7 @@ impl VolumeName {
     }
 }
 
-/// A volume is in one container at most.
+/// Returns the error for a name with two containers: a volume is in at most one.
 fn twice(text: &str, kind: ContainerKind, other: ContainerKind) -> Error {
     let shown: String = text.chars().take(NAME_CHARS_MAX).collect();
     let why = match kind == other {
@@ -328,7 +328,7 @@ fn iscsi_name_fault(name: &str) -> Option<&'static str> {
     Some("must start with `iqn.`, `eui.` or `naa.`; a host shows its own in its iSCSI settings")
 }
 
-/// `yyyy-mm.reversed.domain[:anything]`.
+/// Checks the form `yyyy-mm.reversed.domain[:anything]`; returns what is wrong.
 fn iqn_fault(rest: &str) -> Option<&'static str> {
     let dated = match rest.as_bytes() {
         [year @ .., b'-', m1, m2] if year.len() == 4 => digits(year) && digits(&[*m1, *m2]),

@@ -1,11 +1,12 @@
-//! What all names that people give have in common.
+//! The common rules of all names that people choose.
 
 use crate::error::Error;
 
-/// The maximum length of a name of a volume, a host or an array, in characters.
+/// The maximum length of the name of a volume, a host or an array, in characters.
 pub const NAME_CHARS_MAX: usize = 63;
 
-/// Refuses what is no name: `what` it is of, and which characters it may have.
+/// Refuses an invalid name: `what` is the kind of object; the other arguments are the allowed
+/// characters.
 pub(super) fn check(
     what: &str,
     text: &str,

@@ -1,4 +1,4 @@
-//! The time servers that the array asks how far its clock is off.
+//! The time servers by which the array checks its clock.
 
 use crate::error::Error;
 use crate::values::receivers::HostPlace;
@@ -6,7 +6,7 @@ use crate::values::text::shown;
 
 /// The maximum number of time servers.
 pub const TIME_SERVERS_MAX: usize = 4;
-/// The port of a time server without one (RFC 5905, 7.2).
+/// The default port of a time server (RFC 5905, 7.2).
 const PORT: u16 = 123;
 
 /// Time servers, each `HOST` or `HOST:PORT`, by name or address; no two are the same.
@@ -14,7 +14,7 @@ const PORT: u16 = 123;
 pub struct TimeServers(Vec<String>);
 
 impl TimeServers {
-    /// Checks them.
+    /// Checks time servers.
     ///
     /// # Errors
     /// `invalid_time_server`.
@@ -42,7 +42,7 @@ impl TimeServers {
         &self.0
     }
 
-    /// Returns the host of a server and its port; `None` for what is no server.
+    /// Returns the host and the port of a server; `None` if the text is invalid.
     pub fn place(server: &str) -> Option<(String, u16)> {
         let HostPlace { host, port } = HostPlace::parse(server)?;
         Some((host, port.unwrap_or(PORT)))

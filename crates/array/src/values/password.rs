@@ -1,24 +1,24 @@
-//! Secrets that are kept in the clear, because who is asked wants them so.
+//! Secrets that are stored in the clear, because other services require them in that form.
 
 use std::fmt;
 
-/// A password or passphrase of the array at others, which `Debug` does not show. Stored in the
-/// clear; never shown, logged or returned.
+/// A password or passphrase of the array at another service, which `Debug` does not show. Stored in
+/// the clear; never shown, logged or returned.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct KeptPassword(String);
 
 impl KeptPassword {
-    /// Takes one; empty means that there is none.
+    /// Returns this password; empty means that there is none.
     pub fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// Itself, for whom it is.
+    /// Returns the password itself, for the service.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Returns whether there is none.
+    /// Returns whether there is no password.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

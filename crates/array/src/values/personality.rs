@@ -1,16 +1,16 @@
 //! The operating system of a host, as its administrator set it.
 //!
-//! It is kept and shown. All hosts are served by the standards, whatever it is.
+//! It is only stored and shown. All hosts are served by the standards, regardless of it.
 
 use std::fmt;
 
 use crate::error::Error;
 
-/// The operating systems that REST 2.x names.
+/// The operating systems that REST 2.x lists.
 const NAMES: [&str; 7] =
     ["aix", "esxi", "hitachi-vsp", "hpux", "oracle-vm-server", "solaris", "vms"];
 
-/// The operating system of a host: one of a few words.
+/// The operating system of a host: one of a fixed set of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Personality(&'static str);
 

@@ -1,4 +1,4 @@
-//! Where notifications go: addresses of mail, hosts with ports, and URIs of syslog servers.
+//! The destinations of notifications: mail addresses, hosts with ports, and URIs of syslog servers.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -6,19 +6,19 @@ use std::net::Ipv6Addr;
 use crate::error::Error;
 use crate::values::text::shown;
 
-/// The maximum length of a name of a domain (RFC 1035, 2.3.4).
+/// The maximum length of a domain name (RFC 1035, 2.3.4).
 const DOMAIN_CHARS_MAX: usize = 253;
 /// The maximum length of a label of a domain.
 const LABEL_CHARS_MAX: usize = 63;
-/// The maximum length of a part of an address before the `@` (RFC 5321, 4.5.3.1.1).
+/// The maximum length of the part of an address before the `@` (RFC 5321, 4.5.3.1.1).
 const LOCAL_CHARS_MAX: usize = 64;
 /// The maximum length of an address (RFC 5321, 4.5.3.1.3).
 const ADDRESS_CHARS_MAX: usize = 254;
-/// The marks that the part before the `@` may have beside letters and digits, without quotes
-/// (RFC 5322, 3.2.3).
+/// The characters that the part before the `@` may contain in addition to letters and digits,
+/// without quotes (RFC 5322, 3.2.3).
 const LOCAL_MARKS: &str = "!#$%&'*+/=?^_`{|}~-.";
 
-/// Returns whether a text is the name of a domain, or an address of IPv4.
+/// Returns whether a text is a domain name, or an IPv4 address.
 pub(crate) fn is_domain(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=LABEL_CHARS_MAX).contains(&label.len())
@@ -29,7 +29,7 @@ pub(crate) fn is_domain(text: &str) -> bool {
     text.len() <= DOMAIN_CHARS_MAX && text.split('.').all(is_label)
 }
 
-/// Returns whether a text may stand before the `@` of an address.
+/// Returns whether a text is valid before the `@` of an address.
 fn is_local_part(text: &str) -> bool {
     (1..=LOCAL_CHARS_MAX).contains(&text.len())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || LOCAL_MARKS.contains(c))
@@ -58,7 +58,7 @@ pub(crate) fn check_sender_username(text: &str) -> Result<(), Error> {
     }
 }
 
-/// An address of mail: `NAME@DOMAIN`.
+/// A mail address: `NAME@DOMAIN`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailAddress(String);
 
@@ -102,7 +102,7 @@ pub struct HostPlace {
 }
 
 impl HostPlace {
-    /// Reads `HOST`, `HOST:PORT`, an address of IPv6, or `[IPV6]:PORT`.
+    /// Parses `HOST`, `HOST:PORT`, an IPv6 address, or `[IPV6]:PORT`.
     pub fn parse(text: &str) -> Option<Self> {
         let port_of = |text: &str| {
             let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -126,7 +126,7 @@ impl HostPlace {
         is_domain(host).then(|| Self { host: host.to_owned(), port })
     }
 
-    /// `HOST:PORT`, with brackets around an address of IPv6, and this port if none is given.
+    /// Returns `HOST:PORT`, with brackets around an IPv6 address, and this port if none is given.
     pub fn with_port(&self, default: u16) -> String {
         let (host, port) = (&self.host, self.port.unwrap_or(default));
         match host.contains(':') {
@@ -136,14 +136,14 @@ impl HostPlace {
     }
 }
 
-/// How messages travel to a syslog server.
+/// The transport of messages to a syslog server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyslogProtocol {
-    /// A datagram each.
+    /// UDP: a datagram for each message.
     Udp,
-    /// A stream.
+    /// TCP.
     Tcp,
-    /// An encrypted stream.
+    /// TLS over TCP.
     Tls,
 }
 
@@ -151,7 +151,7 @@ pub enum SyslogProtocol {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyslogUri {
     text: String,
-    /// How messages travel.
+    /// The transport of messages.
     pub protocol: SyslogProtocol,
     /// The host.
     pub place: HostPlace,
@@ -179,7 +179,7 @@ impl SyslogUri {
         Ok(Self { text: text.to_owned(), protocol, place })
     }
 
-    /// `HOST:PORT`, with the usual port (RFC 5426, RFC 6587, RFC 5425) if none is given.
+    /// Returns `HOST:PORT`, with the default port (RFC 5426, RFC 6587, RFC 5425) if none is given.
     pub fn address(&self) -> String {
         self.place.with_port(match self.protocol {
             SyslogProtocol::Udp | SyslogProtocol::Tcp => 514,

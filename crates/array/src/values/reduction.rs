@@ -3,12 +3,12 @@
 use store::{Handling, VolumeStatus};
 
 /// How data written to a volume is reduced. Data that is already stored stays as it is, and copies
-/// share it whatever the setting.
+/// share it regardless of the setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reduction {
     /// Blocks that are already stored are shared instead of stored again.
     pub deduplication: bool,
-    /// Data that compresses is compressed.
+    /// Compressible data is compressed.
     pub compression: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which snapshots of a group are kept. It depends only on their times and the current time.
+//! The retention of a group's snapshots. It depends only on their times and the current time.
 //!
 //! All are kept for `all_for_s`. Of each day (UTC) that ended longer ago than that, `per_day` stay,
 //! spread over the day, for another `days` days.
@@ -18,16 +18,16 @@ pub const DAYS_MAX: u32 = 4_000;
 /// For how long the snapshots of a group's schedule are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// For how many seconds all of them are kept.
+    /// How long all of them are kept, in seconds.
     pub all_for_s: u64,
-    /// How many of each day are kept after that.
+    /// The number of snapshots of each day that are kept after that.
     pub per_day: u32,
-    /// For how many days these are kept.
+    /// The number of days for which these are kept.
     pub days: u32,
 }
 
 impl Default for Retention {
-    /// Returns all for a day, then four a day for a week.
+    /// Returns the default: all for a day, then four per day for a week.
     fn default() -> Self {
         Self { all_for_s: 86_400, per_day: 4, days: 7 }
     }
@@ -36,9 +36,9 @@ impl Default for Retention {
 /// The snapshots to destroy, and when there may be more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LetGo {
-    /// Indexes into the list that was given.
+    /// Indexes into the given list.
     pub(crate) places: Vec<usize>,
-    /// `None`: not before further snapshots are made.
+    /// The time at which there may be more; `None`: not before further snapshots are made.
     pub(crate) next_ms: Option<u64>,
 }
 
@@ -61,7 +61,7 @@ impl Retention {
         self.all_for_s.saturating_mul(1_000)
     }
 
-    /// Returns when a snapshot is destroyed regardless of the others.
+    /// Returns the time at which a snapshot is destroyed regardless of the others.
     fn end_ms(&self, made_ms: u64) -> u64 {
         let days = if self.per_day == 0 { 0 } else { u64::from(self.days) };
         made_ms.saturating_add(self.all_for_ms()).saturating_add(days * DAY_MS)
@@ -83,8 +83,8 @@ impl Retention {
         }
         let per_day = self.per_day as usize;
         for (day, places) in days.into_iter().filter(|(_, places)| places.len() > per_day) {
-            // A day is thinned out when all of it is old enough: before, what stays can't be spread
-            // over it.
+            // A day is thinned out when all of it is old enough: before that, the remaining
+            // snapshots can't be spread over it.
             let over = (day + 1).saturating_mul(DAY_MS).saturating_add(self.all_for_ms());
             if over > now_ms {
                 later(over);

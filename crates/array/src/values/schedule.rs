@@ -1,9 +1,10 @@
-//! When snapshots of a group are due. The time is given, so the same times give the same snapshots.
+//! The schedule of a group's snapshots. The time is an argument, so the same times yield the same
+//! snapshots.
 //!
-//! A schedule has *slots*: one every `frequency_ms` from the moment at which it was switched on,
-//! or, with a time of day, from the first such time after that. The last slot that has passed is
-//! due. If several were missed while the array was off or the pool was full, one snapshot is taken,
-//! and the slots stay where they are.
+//! A schedule has *slots*: one every `frequency_ms` from the time at which it was switched on, or,
+//! with a time of day, from the first such time after that. The last slot that has passed is due.
+//! If several were missed while the array was off or the pool was full, one snapshot is taken, and
+//! the slots stay where they are.
 
 use std::ops::RangeInclusive;
 
@@ -26,7 +27,7 @@ pub struct SnapshotSchedule {
 }
 
 impl Default for SnapshotSchedule {
-    /// Off; an interval of an hour once it is on.
+    /// Returns the default: off, with an interval of an hour.
     fn default() -> Self {
         Self { enabled: false, frequency_ms: 3_600_000, at_ms: None }
     }
@@ -60,9 +61,9 @@ impl SnapshotSchedule {
         if today >= now_ms { today } else { today.saturating_add(DAY_MS) }
     }
 
-    /// Returns whether the slot `next_ms` has passed; if so, returns the slot after the current
-    /// time. A slot too far in the future was computed before the clock was set back: then slots
-    /// start again. Small corrections of the clock are common, and do not count.
+    /// Returns the slot after the current time if the slot `next_ms` has passed, and `None`
+    /// otherwise. A slot too far in the future was computed before the clock was set back: then
+    /// slots start again. Small corrections of the clock are common, and are ignored.
     pub(crate) fn due(&self, next_ms: u64, now_ms: u64) -> Option<u64> {
         let most = self.frequency_ms + FREQUENCY_MS.start();
         let is_lost = next_ms > now_ms.saturating_add(most);
@@ -119,7 +120,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against slots that are counted one by one.
+        /// Compares with slots that are counted one by one.
         #[test]
         fn the_next_slot_is_the_first_that_is_not_over(
             frequency in 1..100u64,

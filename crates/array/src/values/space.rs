@@ -11,7 +11,7 @@ pub const THRESHOLDS_MAX: usize = 4;
 pub struct SpaceThresholds(Vec<u8>);
 
 impl SpaceThresholds {
-    /// Checks and sorts them.
+    /// Checks and sorts thresholds.
     ///
     /// # Errors
     /// `invalid_threshold`.
@@ -32,14 +32,14 @@ impl SpaceThresholds {
         Ok(Self(percents))
     }
 
-    /// Returns them in ascending order.
+    /// Returns the percentages in ascending order.
     pub fn percents(&self) -> &[u8] {
         &self.0
     }
 }
 
 impl Default for SpaceThresholds {
-    /// 80 percent: early enough to free or add space before writes fail.
+    /// Returns 80 percent: early enough to free or add space before writes fail.
     fn default() -> Self {
         Self(vec![80])
     }

@@ -1,6 +1,7 @@
 //! Volumes made from another volume or a snapshot: new ones, or existing ones that are overwritten.
 //!
-//! All of this takes the same time whatever the volumes hold: the store shares the data.
+//! These operations take the same time regardless of the content of the volumes: the store shares
+//! the data.
 
 use block::{Offloads, VolumeLimits};
 use store::{Change, VolumeChange};
@@ -15,7 +16,8 @@ use crate::values::limits;
 use crate::values::name::VolumeName;
 
 impl Array {
-    /// Makes a volume from the current content of a volume or a snapshot; durable when it returns.
+    /// Creates a volume from the current content of a volume or a snapshot; durable when it
+    /// returns.
     ///
     /// # Errors
     /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed` for the
@@ -32,8 +34,8 @@ impl Array {
         self.change(plan, |state, record| self.show_new_volume(state, record))
     }
 
-    /// It inherits the copyable tags of the source. `before`: how many volumes the same commit
-    /// makes before this one.
+    /// Plans a clone, which inherits the copyable tags of the source. `before`: the number of
+    /// volumes that the same commit makes before this one.
     pub(crate) fn plan_clone(
         &self,
         state: &State,

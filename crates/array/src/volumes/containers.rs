@@ -1,8 +1,8 @@
-//! Volume groups and pods: a name before the names of volumes, which are renamed and ended
+//! Volume groups and pods: a common prefix of the names of volumes, which are renamed and destroyed
 //! together.
 //!
-//! A volume is in the one that its name says. A destroyed one has only destroyed volumes; those
-//! that were destroyed with it have its time of eradication, and are recovered with it.
+//! The name of a volume determines its container. A destroyed container has only destroyed volumes;
+//! those that were destroyed with it have its eradication time, and are recovered with it.
 
 use block::{VolumeId, VolumeLimits};
 use store::Change;
@@ -33,15 +33,15 @@ pub struct ContainerInfo {
     pub created_ms: u64,
     /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
     pub eradicate_ms: Option<u64>,
-    /// Limits on what hosts do with all of its volumes together.
+    /// Limits on the I/O of hosts to all of its volumes together.
     pub limits: VolumeLimits,
 }
 
-/// A container and volumes of it, as they are to be.
+/// A container and volumes of it, as they will be after the change.
 type Planned = (ContainerId, Container, Vec<VolumeRecord>);
 
 impl Array {
-    /// Makes volume groups or pods without volumes; durable when it returns.
+    /// Creates volume groups or pods without volumes; durable when it returns.
     ///
     /// # Errors
     /// `volume_group_exists`, `volume_group_destroyed`, or those of pods; `limit_reached`,
@@ -66,7 +66,7 @@ impl Array {
         self.change_all(names, plan, show)
     }
 
-    /// Gives a volume group or a pod another name, and with it its volumes. Their connections stay.
+    /// Renames a volume group or a pod, and with it its volumes. Their connections stay.
     ///
     /// # Errors
     /// `no_such_volume_group`, `volume_group_exists`, `volume_group_destroyed`, or those of pods;
@@ -112,7 +112,7 @@ impl Array {
         };
         self.change_all(names, plan, |state, planned| {
             let shown = show(state, planned);
-            // Their records stay, but not what hosts see of them.
+            // Their records do not change, but the attributes that hosts see do.
             let volumes: Vec<_> = state.volumes_within(kind, &shown.name).cloned().collect();
             volumes.into_iter().for_each(|volume| state.replace_volume(volume));
             shown
@@ -173,9 +173,9 @@ impl Array {
         })
     }
 
-    /// Eradicates destroyed volume groups or pods with all of their volumes. From the first commit
-    /// on none of them can be recovered; it may need further commits, and continues after a crash.
-    /// Without `contents`, one that has volumes is refused.
+    /// Eradicates destroyed volume groups or pods with all of their volumes. After the first commit
+    /// none of them can be recovered; the eradication may need further commits, and continues after
+    /// a crash. Without `contents`, one that has volumes is refused.
     ///
     /// # Errors
     /// `no_such_volume_group`, `not_destroyed`, `named_twice`, `limit_reached`, and those of the
@@ -209,7 +209,7 @@ impl Array {
         ids.into_iter().try_for_each(|id| self.remove_container(id))
     }
 
-    /// Removes a destroyed one that has no volumes any more; otherwise it waits for them.
+    /// Removes a destroyed container without volumes; one with volumes waits for their eradication.
     pub(crate) fn remove_container(&self, id: ContainerId) -> Result<(), Error> {
         let plan = |state: &State| {
             let container = state.containers.get(id);
@@ -259,7 +259,8 @@ impl Array {
         .collect()
     }
 
-    /// Changes containers with volumes of theirs in one commit, which takes so many records.
+    /// Changes containers and their volumes in one commit, which can contain a limited number of
+    /// records.
     fn change_containers(
         &self,
         kind: ContainerKind,
@@ -290,7 +291,7 @@ impl Array {
     }
 }
 
-/// Checks that none of its kind has this name.
+/// Checks that no container of the kind has this name.
 fn check_free(state: &State, name: &ContainerName) -> Result<(), Error> {
     match state.containers.live(name.kind(), name.as_str()) {
         Ok(_) => Err(Error::ContainerExists(name.kind(), name.to_string())),

@@ -3,9 +3,9 @@
 //! A *destroyed* object is out of use but complete, keeps its name, and can be recovered for a
 //! configured time. After that, or on request, it is *eradicated*: its space is freed.
 //!
-//! Snapshots are destroyed with their volume without being touched: a snapshot counts as destroyed
-//! while its volume is, or if it was destroyed separately. So recovering a volume brings back
-//! exactly the snapshots that went with it, and both cost the same whatever their number.
+//! Destroying a volume destroys its snapshots without changing them: a snapshot counts as destroyed
+//! while its volume is, or if it was destroyed separately. So recovering a volume recovers exactly
+//! the snapshots that were destroyed with it, and the cost does not depend on their number.
 
 use std::collections::BTreeSet;
 
@@ -22,10 +22,10 @@ use crate::objects::volumes::VolumeRecord;
 use crate::record;
 use crate::state::State;
 
-/// How many volumes and snapshots are eradicated by one commit, at most.
+/// The maximum number of volumes and snapshots that one commit eradicates.
 pub(crate) const ERADICATED_MAX: usize = 1_000;
 
-/// What one commit eradicates.
+/// The objects that one commit eradicates.
 #[derive(Default)]
 struct Gone {
     volumes: Vec<VolumeId>,
@@ -44,8 +44,8 @@ impl Array {
         self.change(plan, |state, record| self.show_volume(state, record))
     }
 
-    /// Brings a destroyed volume back, with the snapshots that were destroyed with it. It is as it
-    /// was, including its reservations, but has no connections.
+    /// Brings a destroyed volume back, with the snapshots that were destroyed with it. It is
+    /// unchanged, including its reservations, but has no connections.
     ///
     /// # Errors
     /// `no_such_volume`, `not_destroyed`, `eradicated`, and those of the store.
@@ -54,7 +54,8 @@ impl Array {
         self.change(plan, |state, record| self.show_volume(state, record))
     }
 
-    /// Eradicates a destroyed volume with all of its snapshots. Data that only they held is freed.
+    /// Eradicates a destroyed volume with all of its snapshots. Data to which only they referred is
+    /// freed.
     ///
     /// # Errors
     /// `no_such_volume`, `not_destroyed`, and those of the store.
@@ -86,7 +87,8 @@ impl Array {
         shown.ok_or_else(|| Error::NoSuchSnapshot(name.to_owned()))
     }
 
-    /// Brings a destroyed snapshot back. One that went with its volume comes back with it.
+    /// Brings a destroyed snapshot back. One that was destroyed with its volume is recovered with
+    /// it.
     ///
     /// # Errors
     /// `no_such_snapshot`, `volume_destroyed`, `not_destroyed`, `eradicated`, and those of the
@@ -106,7 +108,7 @@ impl Array {
         self.snapshot_info(state, id)
     }
 
-    /// Eradicates a destroyed snapshot. Data that only it held is freed.
+    /// Eradicates a destroyed snapshot. Data to which only it referred is freed.
     ///
     /// # Errors
     /// `no_such_snapshot`, `not_destroyed`, and those of the store.
@@ -148,7 +150,7 @@ fn plan_eradication(
             gone.snapshots.insert(id);
             continue;
         };
-        // One that was destroyed separately may be among them already.
+        // A separately destroyed snapshot may be among them already.
         let own = || volume.snapshots.values().copied();
         let more: Vec<_> = own().filter(|id| !gone.snapshots.contains(id)).take(room).collect();
         let has_room = more.len() < room;
@@ -220,7 +222,7 @@ pub(crate) fn plan_doom(record: VolumeRecord) -> Result<(Change, VolumeRecord), 
     Ok((Change { config, ..Change::default() }, record))
 }
 
-/// A snapshot whose end is set or cleared.
+/// A snapshot whose eradication time is set or cleared.
 type Doomed = (Change, (VolumeId, SnapshotRecord));
 
 pub(crate) fn plan_snapshot_end(state: &State, name: &str, now_ms: u64) -> Result<Doomed, Error> {

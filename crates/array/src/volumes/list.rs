@@ -1,4 +1,4 @@
-//! Lists of snapshots. There may be a hundred thousand, most of which a filter leaves out.
+//! Lists of snapshots. There may be a hundred thousand, most of which a filter may exclude.
 
 use std::ops::Bound;
 
@@ -13,7 +13,7 @@ use crate::state::State;
 use crate::tables::volumes::VolumeEntry;
 use crate::values::identity::Serial;
 
-/// A snapshot that may be shown or left out. Only the properties that are asked for are looked up.
+/// A snapshot that a filter may include or exclude. Properties are looked up on demand.
 #[derive(Clone, Copy)]
 pub struct SnapshotGlance<'a> {
     array: &'a Array,
@@ -24,7 +24,7 @@ pub struct SnapshotGlance<'a> {
 }
 
 impl SnapshotGlance<'_> {
-    /// `VOLUME.SUFFIX`, or `GROUP.SUFFIX.VOLUME` if it was made with a group.
+    /// Returns its name: `VOLUME.SUFFIX`, or `GROUP.SUFFIX.VOLUME` if it was made with a group.
     pub fn name(&self) -> String {
         self.state.snapshot_name(self.record, self.volume)
     }
@@ -44,13 +44,13 @@ impl SnapshotGlance<'_> {
         self.state.doom_of(self.record).is_some()
     }
 
-    /// Bytes of it that hosts had written and not unmapped.
+    /// Returns the bytes of it that hosts had written and not unmapped.
     pub fn mapped_bytes(&self) -> u64 {
         self.array.mapped_bytes(self.id)
     }
 
-    /// Stored bytes that eradicating it alone would free; `None` if it was made after the last pass
-    /// of accounting.
+    /// Returns the stored bytes that eradicating it alone would free; `None` if it was made after
+    /// the last pass of accounting.
     pub fn unique_bytes(&self) -> Option<u64> {
         Some(self.array.object_space(self.id)?.space.unique_bytes)
     }
@@ -61,7 +61,7 @@ impl SnapshotGlance<'_> {
 pub struct Looked<T> {
     /// The items to show.
     pub items: Vec<T>,
-    /// The last item that was looked at, if there may be more after it.
+    /// The last examined item, if there may be more after it.
     pub next: Option<String>,
 }
 
@@ -95,9 +95,8 @@ impl Array {
         }
     }
 
-    /// Looks at `limit` snapshots, in the order of [`Array::snapshots`], and returns those that
-    /// match the filter and are worth showing. The lock is not held for longer, whatever the
-    /// filter.
+    /// Examines `limit` snapshots, in the order of [`Array::snapshots`], and returns those that
+    /// match both filters. So the time for which the lock is held does not depend on the filter.
     ///
     /// # Errors
     /// `no_such_volume` for the volume of the filter.
@@ -124,7 +123,7 @@ impl Array {
         Ok(Looked { items, next })
     }
 
-    /// Returns a snapshot, as it is shown.
+    /// Returns the shown form of a snapshot.
     pub(crate) fn snapshot_info(&self, state: &State, id: VolumeId) -> Option<SnapshotInfo> {
         let record = state.snapshots().get(&id)?;
         let volume = state.volumes().get(&record.source)?;

@@ -1,8 +1,8 @@
-//! Volumes and their snapshots, from being made to their end.
+//! Volumes and their snapshots, from creation to eradication.
 //!
-//! Ids and serial numbers are never used twice. A volume in use by hosts can't be destroyed. What
-//! is destroyed keeps its name until it is eradicated. A snapshot never outlives its volume. How
-//! much data a volume holds makes no difference to the time of an operation: the store shares it.
+//! Ids and serial numbers are never reused. A volume that is connected to hosts can't be destroyed.
+//! A destroyed object keeps its name until it is eradicated. A snapshot never outlives its volume.
+//! The time of an operation does not depend on the amount of data in a volume: the store shares it.
 
 mod clones;
 mod containers;

@@ -40,7 +40,7 @@ fn sectors(size_bytes: u64) -> Result<SectorCount, Error> {
 }
 
 impl Array {
-    /// Makes a volume; durable when it returns.
+    /// Creates a volume; durable when it returns.
     ///
     /// # Errors
     /// `volume_exists`, `invalid_size`, `limit_reached`, and those of the store.
@@ -49,7 +49,7 @@ impl Array {
         self.change(plan, |state, record| self.show_new_volume(state, record))
     }
 
-    /// Makes a volume that is connected from the start, all in one commit.
+    /// Creates a volume with its first connections in one commit.
     ///
     /// # Errors
     /// Those of [`Array::create_volume`]; `no_such_host`, `no_such_host_group`; `named_twice`, also
@@ -73,7 +73,8 @@ impl Array {
         })
     }
 
-    /// `before`: how many volumes the same commit makes before this one.
+    /// Plans a new volume. `before`: the number of volumes that the same commit makes before this
+    /// one.
     pub(crate) fn plan_volume(
         &self,
         state: &State,
@@ -109,7 +110,7 @@ impl Array {
         Ok((change, record))
     }
 
-    /// Returns the names of one more volume on the wire, if there is room for it.
+    /// Allocates the id and the serial of one more volume, if the limit allows it.
     pub(crate) fn allocate_volume(
         &self,
         state: &State,
@@ -138,7 +139,7 @@ impl Array {
         self.volume_info(state, &state.volumes()[&id])
     }
 
-    /// Resizes a volume. A smaller size cuts data off, and requires `truncate`.
+    /// Resizes a volume. A smaller size discards data, and requires `truncate`.
     ///
     /// # Errors
     /// `no_such_volume`, `invalid_size`, `would_truncate`, and those of the store.
@@ -169,7 +170,8 @@ impl Array {
         self.change(plan, |state, record| self.show_volume(state, record))
     }
 
-    /// `before`: how many volumes the same commit changes before this one.
+    /// Plans a change of a volume. `before`: the number of volumes that the same commit changes
+    /// before this one.
     pub(crate) fn plan_update(
         &self,
         state: &State,
@@ -298,7 +300,7 @@ impl Array {
         self.read().containers.get(id).map_or(VolumeLimits::NONE, |group| group.limits)
     }
 
-    /// Returns the volume groups that have limits, and these.
+    /// Returns the volume groups that have limits, with their limits.
     pub fn volume_group_limits_by_name(&self) -> Vec<(String, VolumeLimits)> {
         let state = self.read();
         let groups = state.containers.after(ContainerKind::VolumeGroup, None);

@@ -15,12 +15,12 @@ use crate::objects::volumes::VolumeRecord;
 use crate::state::State;
 use crate::values::name::VolumeName;
 
-/// The maximum number of volumes that are truncated at once: each costs what is at its new end, up
-/// to some 60 us within one commit, during which no other is written.
+/// The maximum number of volumes that are truncated at once: each costs up to about 60 us within
+/// one commit, depending on the data at its new end, during which no other commit is written.
 pub(crate) const TRUNCATED_MAX: usize = 100;
 
 impl Array {
-    /// Makes volumes; durable when it returns.
+    /// Creates volumes; durable when it returns.
     ///
     /// # Errors
     /// Those of [`Array::create_volume`], and `named_twice`.
@@ -30,7 +30,7 @@ impl Array {
         self.change_all(new, plan, |state, record| self.show_new_volume(state, record))
     }
 
-    /// Makes volumes from the current content of another volume or a snapshot.
+    /// Creates volumes from the current content of another volume or a snapshot.
     ///
     /// # Errors
     /// Those of [`Array::clone_volume`] and [`Array::overwrite_volume`], and `named_twice`.
@@ -63,7 +63,7 @@ impl Array {
         check_all(names)?;
         check_single(names.len(), update.name.is_some(), "a new name")?;
         if update.placed.is_some() {
-            // In one container no two can have the same name.
+            // No two volumes of one container can have the same name.
             check(names.iter().map(|name| VolumeName::own_of(name)))?;
         }
         if update.truncate && update.size_bytes.is_some() && names.len() > TRUNCATED_MAX {
@@ -97,7 +97,7 @@ impl Array {
         self.change_all(names, plan, |state, record| self.show_volume(state, record))
     }
 
-    /// Eradicates destroyed volumes. From the first commit on none of them can be recovered;
+    /// Eradicates destroyed volumes. After the first commit none of them can be recovered;
     /// eradicating their snapshots may need further commits, and continues after a crash.
     ///
     /// # Errors

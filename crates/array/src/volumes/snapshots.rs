@@ -1,4 +1,4 @@
-//! Snapshots of volumes, one by one or several at the same moment.
+//! Snapshots of volumes, singly or several at the same time.
 //!
 //! A snapshot belongs to its volume: its name begins with the volume's, it is destroyed and
 //! recovered with it, and it never outlives it.
@@ -43,8 +43,8 @@ impl PlannedSnapshots {
 }
 
 impl Array {
-    /// Makes consistent snapshots: everything acknowledged before is in all of them. It takes the
-    /// same time whatever the volumes hold. Durable when it returns.
+    /// Creates consistent snapshots: they contain everything acknowledged before. The time does not
+    /// depend on the content of the volumes. Durable when it returns.
     ///
     /// # Errors
     /// `no_such_volume`, `volume_destroyed`, `no_such_group`, `empty_group`, `invalid_volumes`,
@@ -59,7 +59,8 @@ impl Array {
         )
     }
 
-    /// `next_ms`: when the schedule of the group takes the next ones, if it takes these.
+    /// Plans snapshots. `next_ms`: when the schedule of the group takes the next snapshots, if it
+    /// takes these.
     pub(crate) fn plan_snapshots(
         &self,
         state: &State,
@@ -117,7 +118,7 @@ impl Array {
     }
 
     /// Changes the suffix of a snapshot. Snapshots made with a group keep theirs, because it is
-    /// what they have in common.
+    /// common to all of them.
     ///
     /// # Errors
     /// `no_such_snapshot`, `snapshot_destroyed`, `snapshot_exists`, `group_snapshot`, and those of
@@ -167,7 +168,7 @@ impl Array {
     }
 }
 
-/// Returns the volumes to be snapshotted, and their group.
+/// Returns the volumes to snapshot, and their group.
 #[allow(clippy::type_complexity)]
 fn sources<'a>(
     state: &'a State,

@@ -20,42 +20,42 @@ pub struct NewVolume {
     pub logical_block: LogicalBlockSize,
     /// How data written to it is reduced.
     pub reduction: Reduction,
-    /// Limits on what hosts do with it.
+    /// Limits on the I/O of hosts.
     pub limits: VolumeLimits,
     /// The time, in milliseconds since 1970.
     pub created_ms: u64,
 }
 
-/// What to change of a volume; `None` leaves it as it is.
+/// A change to a volume; `None` leaves a setting as it is.
 #[derive(Clone, Debug, Default)]
 pub struct VolumeUpdate {
-    /// A new name, with that of a volume group or a pod if it is to be in one.
+    /// A new name, including that of a volume group or a pod to move it into one.
     pub name: Option<VolumeName>,
-    /// Where it is to be, with its own name.
+    /// The container to move it into or out of; its own name stays.
     pub placed: Option<Placed>,
     /// A new size.
     pub size_bytes: Option<u64>,
-    /// Whether a smaller size may cut data off.
+    /// Whether a smaller size may discard data.
     pub truncate: bool,
     /// Offloads to switch on or off.
     pub offloads: Vec<(Offload, bool)>,
     /// How data written from now on is reduced.
     pub reduction: ReductionChange,
-    /// Limits on what hosts do with it.
+    /// Limits on the I/O of hosts.
     pub limits: LimitsChange,
 }
 
-/// Where a volume is to be.
+/// The container that a volume is moved into or out of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placed {
-    /// In this volume group or pod.
+    /// Into this volume group or pod.
     Within(ContainerName),
-    /// In none of this kind: one that is in the other kind stays there.
+    /// Out of a container of this kind: a volume in one of the other kind stays there.
     OutOf(ContainerKind),
 }
 
 impl Placed {
-    /// Returns the name that a volume gets.
+    /// Returns the new name of a volume.
     pub(crate) fn name_of(&self, volume: &VolumeName) -> VolumeName {
         match self {
             Self::Within(container) => volume.within(Some(container)),
@@ -87,7 +87,7 @@ pub struct NewCopy {
 pub struct SourceInfo {
     /// The id of the volume or the snapshot, which may be gone.
     pub id: VolumeId,
-    /// Its name; if it is gone, the name that it had then.
+    /// Its current name; if it is gone, its name at that time.
     pub name: String,
 }
 
@@ -122,19 +122,19 @@ pub struct VolumeInfo {
     pub offloads_in_effect: Offloads,
     /// How data written to it is reduced.
     pub reduction: Reduction,
-    /// Limits on what hosts do with it.
+    /// Limits on the I/O of hosts.
     pub limits: VolumeLimits,
     /// The object that it was made from, if it was not made empty.
     pub source: Option<SourceInfo>,
-    /// How many hosts it is connected to, directly or through their groups.
+    /// The number of hosts to which it is connected, directly or through their groups.
     pub connection_count: usize,
-    /// How many snapshots it has that are not destroyed.
+    /// The number of its snapshots that are not destroyed.
     pub snapshot_count: usize,
     /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
     pub eradicate_ms: Option<u64>,
 }
 
-/// What to snapshot.
+/// The volumes to snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SnapshotSource {
     /// These volumes, by their names; at most [`crate::GROUP_MEMBERS_MAX`].
@@ -146,7 +146,7 @@ pub enum SnapshotSource {
 /// Consistent snapshots to make.
 #[derive(Clone, Debug)]
 pub struct NewSnapshots {
-    /// What to snapshot.
+    /// The volumes to snapshot.
     pub source: SnapshotSource,
     /// The part of their names after the volume or the group; by default a number.
     pub suffix: Option<Suffix>,
@@ -156,7 +156,7 @@ pub struct NewSnapshots {
     pub created_ms: u64,
 }
 
-/// Which snapshots to list.
+/// A filter for snapshots.
 #[derive(Clone, Debug, Default)]
 pub struct SnapshotFilter {
     /// Those of this volume.

@@ -1,4 +1,4 @@
-//! The directory service: what is taken, refused and kept.
+//! The directory service: what is accepted, refused and kept.
 
 use super::*;
 
@@ -65,15 +65,15 @@ fn a_directory_is_set_checked_and_kept_with_its_password() {
     assert_eq!(set.roles().map(|(role, _)| role).collect::<Vec<_>>(), [Role::ReadOnly]);
     let again = Array::open(store.clone(), false).unwrap();
     assert_eq!((&*again.directory(), again.directory().bind_password.expose()), (&*set, "horse"));
-    // The same again is no change, and ends no login.
+    // The same settings again are no change, and end no login.
     assert_eq!(array.change_directory(whole()).unwrap().revision(), set.revision());
-    // The password goes nowhere else unless it is given again.
+    // The password is not sent to another server unless it is given again.
     let moved = DirectoryChange { uris: uris(&["ldap://other"]), ..DirectoryChange::default() };
     assert_eq!(code(moved.clone()), "invalid_directory");
     let bind_password = Some(KeptPassword::new("battery"));
     let moved = array.change_directory(DirectoryChange { bind_password, ..moved }).unwrap();
     assert!(moved.revision() > set.revision());
-    // Without its user the password is gone, and a role without its group has no base.
+    // Removing the user removes the password, and removing the group of a role removes its base.
     let none = DirectoryChange {
         is_enabled: Some(false),
         bind_user: Some(String::new()),

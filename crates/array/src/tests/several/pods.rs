@@ -1,4 +1,4 @@
-//! Pods: name spaces of volumes, which are moved into and out of them, and end with them.
+//! Pods: name spaces of volumes, which are moved into and out of them, and are destroyed with them.
 
 use block::VolumeLimits;
 
@@ -47,7 +47,7 @@ fn a_pod_is_a_name_space_of_its_own() {
         code(array.create_containers(vec![called(POD, "SAME")], VolumeLimits::NONE, 1)),
         "pod_exists"
     );
-    // A neighbour whose name begins in the same way.
+    // A neighbour with the same beginning of the name.
     array.create_containers(vec![called(POD, "same-2")], VolumeLimits::NONE, 1).unwrap();
     array.create_volume(new_volume("same-2::db", 4096)).unwrap();
     let suffix = Some(Suffix::new("s").unwrap());
@@ -68,7 +68,7 @@ fn a_pod_is_a_name_space_of_its_own() {
     assert_eq!(listed.iter().map(|pod| &*pod.name).collect::<Vec<_>>(), ["other", "same-2"]);
     let listed = array.containers(GROUP, None, None, 9);
     assert_eq!(listed.iter().map(|group| &*group.name).collect::<Vec<_>>(), ["same"]);
-    // Their ids differ, and each is that of its kind only.
+    // Their ids differ, and each is valid for its kind only.
     let (pod, group) = (array.container(POD, "other"), array.container(GROUP, "same"));
     let (pod, group) = (pod.unwrap().id, group.unwrap().id);
     assert_eq!(array.container_name(POD, pod).as_deref(), Some("other"));
@@ -88,7 +88,7 @@ fn volumes_move_into_and_out_of_pods() {
     let nowhere = Placed::Within(called(POD, "none"));
     assert_eq!(code(placed(&array, "same::db", nowhere)), "no_such_pod");
     assert_eq!(placed(&array, "same::db", Placed::OutOf(POD)).unwrap(), "db");
-    // Two that would have the same name there.
+    // Two volumes that would have the same name there.
     array.rename_volume("same/in-group", VolumeName::new("same/db").unwrap()).unwrap();
     let both = names(&["same/db", "db"]);
     let update = VolumeUpdate { placed: Some(into(POD)), ..VolumeUpdate::default() };
@@ -120,7 +120,7 @@ fn a_pod_ends_with_its_volumes_only_if_that_is_asked_for() {
     assert_eq!(code(array.container(POD, "same")), "no_such_pod");
     assert_eq!(array.container(GROUP, "same").unwrap().volumes, ["same/a"]);
     assert!(!store.kept.lock().0.keys().any(|key| key[0] == b'P'));
-    // An empty one goes when its time is over.
+    // An empty pod is eradicated when its time is over.
     array.create_containers(vec![called(POD, "later")], VolumeLimits::NONE, 1).unwrap();
     array.destroy_containers(POD, &names(&["later"]), false, 1_000).unwrap();
     array.eradicate_due(1_000 + 86_400_000).unwrap();

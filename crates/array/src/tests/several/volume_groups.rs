@@ -1,4 +1,4 @@
-//! Volume groups: which volumes are in them, and what is done to all of these at once.
+//! Volume groups: their volumes, and changes of all of these at once.
 
 use block::VolumeLimits;
 
@@ -42,14 +42,14 @@ fn a_volume_is_in_the_group_that_its_name_says() {
     let to = |name: &str| VolumeName::new(name).unwrap();
     assert_eq!(code(array.clone_volume("alone", to("none/c"), 1)), "no_such_volume_group");
     array.clone_volume("vg/a", to("vg/c"), 1).unwrap();
-    // In, out, and to another name in the group.
+    // Into the group, out of it, and to another name in it.
     array.rename_volume("alone", to("vg/alone")).unwrap();
     array.rename_volume("vg/b", to("b")).unwrap();
     array.rename_volume("vg/c", to("vg/d")).unwrap();
     assert_eq!(code(array.rename_volume("b", to("none/b"))), "no_such_volume_group");
     let expected = ["vg/a", "vg/alone", "vg/d"];
     assert_eq!(array.container(GROUP, "vg").unwrap().volumes, expected);
-    // Neighbours of its name are not in it.
+    // Volumes of groups with similar names are not in it.
     array.create_containers(vec![group("vg-2"), group("vg0")], VolumeLimits::NONE, 1).unwrap();
     array.create_volume(new_volume("vg-2/x", 4096)).unwrap();
     array.create_volume(new_volume("vg0/x", 4096)).unwrap();
@@ -131,7 +131,7 @@ fn a_group_is_eradicated_with_its_volumes_on_request_or_when_its_time_is_over() 
     assert_eq!(code(array.volume("vg/a")), "no_such_volume");
     array.create_containers(vec![group("vg")], VolumeLimits::NONE, 1).unwrap();
     array.create_volume(new_volume("vg/a", 4096)).unwrap();
-    // One that was destroyed before, and is kept for longer, keeps its group.
+    // A volume that was destroyed before, and is kept for longer, keeps its group.
     let longer = SettingsChange { eradication_delay_s: Some(10), ..Default::default() };
     array.change_settings(longer).unwrap();
     array.destroy_volume("vg/a", 1_000).unwrap();
@@ -224,7 +224,7 @@ fn the_limits_of_a_group_are_seen_by_the_hosts_of_its_volumes() {
     let array = Array::open(store, false).unwrap();
     assert_eq!(seen(&array), (None, Some(limits)));
     assert_eq!(array.volume_group_limits_by_name(), [("team".to_owned(), limits)]);
-    // One of them goes, then the other.
+    // One of the limits is removed, then the other.
     let change = LimitsChange { iops: Some(None), ..LimitsChange::default() };
     array.limit_volume_groups(&names(&["team"]), change).unwrap();
     assert_eq!(seen(&array).1.unwrap().iops, None);

@@ -80,8 +80,8 @@ proptest! {
             prop_assert!(!is_over || count <= per_day as usize, "too many of a day");
             prop_assert!(age >= end || count >= of_day(&made).min(per_day as usize).min(1));
         }
-        // Destroying them changes nothing for the rest: a second look at the same time finds
-        // nothing more, and so does any until the time that it returns.
+        // Destroying them changes nothing for the rest: a second call at the same time finds
+        // nothing more, nor does any call before the returned time.
         let again = retention.let_go(&left, now);
         prop_assert!(again.places.is_empty(), "{:?}", again);
         if let Some(next) = again.next_ms {
