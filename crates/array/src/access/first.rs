@@ -1,4 +1,4 @@
-//! The first connections of a volume, which come with it in one commit.
+//! The first connections of a new volume, made with it in one commit.
 
 use block::VolumeId;
 use store::Change;

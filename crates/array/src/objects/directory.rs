@@ -84,7 +84,7 @@ impl fmt::Display for DirectoryUri {
 /// The group whose members have a role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DirectoryGroup {
-    /// The common name of the group, or its whole DN; empty if nobody has the role.
+    /// The common name of the group, or its whole DN; empty if no user has the role.
     pub group: String,
     /// The base of the group: a DN, which need not repeat the base DN.
     pub base: String,

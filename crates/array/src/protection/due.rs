@@ -16,7 +16,8 @@ use crate::volumes::ERADICATED_MAX;
 impl Array {
     /// Eradicates the objects that are due, in a limited number of commits: by array time, or by
     /// `now_ms` if [`Array::pass_time`] was never called. The audit log gets an entry, except for
-    /// snapshots that the retention of a group applies to, which come and go all the time.
+    /// snapshots that the retention of a group applies to, which are created and destroyed
+    /// continuously.
     ///
     /// # Errors
     /// Those of the store.

@@ -33,7 +33,7 @@ impl Array {
         self.change_all(names, plan, show_group)
     }
 
-    /// Brings destroyed groups back, with the snapshots that were destroyed with them.
+    /// Recovers destroyed groups, with the snapshots that were destroyed with them.
     ///
     /// # Errors
     /// `no_such_group`, `not_destroyed`, `eradicated`, `named_twice`, and those of the store.

@@ -121,8 +121,8 @@ impl Array {
         })
     }
 
-    /// Brings the snapshots of destroyed moments back. Those of destroyed volumes come back with
-    /// these.
+    /// Recovers the snapshots of destroyed moments. Those of destroyed volumes are recovered with
+    /// the volumes.
     ///
     /// # Errors
     /// `no_such_group_snapshot`, `group_destroyed`, `not_destroyed`, `named_twice`,

@@ -21,7 +21,7 @@
 //! 'V' volume group id (8)                 volume group; its volumes' names begin with its own
 //! 'P' pod id (8)                          pod; so do those of its volumes
 //! 'D'                                     directory service, with the array's password there
-//! 'N'                                     who is told of alerts, with the relay's password
+//! 'N'                                     receivers of alerts, with the relay's password
 //! 'p' relative target port id (2)         port, with its address
 //! 'k'                                     array time, and the time of the day then
 //! ```

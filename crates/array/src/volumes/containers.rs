@@ -151,7 +151,7 @@ impl Array {
         })
     }
 
-    /// Brings destroyed volume groups or pods back, with the volumes that were destroyed with them.
+    /// Recovers destroyed volume groups or pods, with the volumes that were destroyed with them.
     ///
     /// # Errors
     /// `no_such_volume_group`, `not_destroyed`, `eradicated`, `named_twice`, `limit_reached`, and

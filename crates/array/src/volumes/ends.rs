@@ -44,7 +44,7 @@ impl Array {
         self.change(plan, |state, record| self.show_volume(state, record))
     }
 
-    /// Brings a destroyed volume back, with the snapshots that were destroyed with it. It is
+    /// Recovers a destroyed volume, with the snapshots that were destroyed with it. It is
     /// unchanged, including its reservations, but has no connections.
     ///
     /// # Errors
@@ -87,8 +87,7 @@ impl Array {
         shown.ok_or_else(|| Error::NoSuchSnapshot(name.to_owned()))
     }
 
-    /// Brings a destroyed snapshot back. One that was destroyed with its volume is recovered with
-    /// it.
+    /// Recovers a destroyed snapshot. One that was destroyed with its volume is recovered with it.
     ///
     /// # Errors
     /// `no_such_snapshot`, `volume_destroyed`, `not_destroyed`, `eradicated`, and those of the

@@ -87,7 +87,7 @@ impl Array {
         self.change_all(names, plan, |state, record| self.show_volume(state, record))
     }
 
-    /// Brings destroyed volumes back.
+    /// Recovers destroyed volumes.
     ///
     /// # Errors
     /// Those of [`Array::recover_volume`], and `named_twice`.
@@ -132,7 +132,7 @@ impl Array {
         Ok(shown.into_iter().flatten().collect())
     }
 
-    /// Brings destroyed snapshots back.
+    /// Recovers destroyed snapshots.
     ///
     /// # Errors
     /// Those of [`Array::recover_snapshot`], and `named_twice`.

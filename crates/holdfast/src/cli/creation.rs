@@ -91,8 +91,8 @@ fn text_of(places: &[Place], size: &Size) -> String {
     )
 }
 
-/// Creates the directories that do not exist, and adds each to `directories` at once; returns the paths
-/// without links.
+/// Creates the directories that do not exist, and adds each to `directories` at once; returns the
+/// paths without links.
 fn make_directories(
     paths: &[PathBuf],
     directories: &mut Vec<PathBuf>,

@@ -175,7 +175,7 @@ pub fn user_directory() -> PathBuf {
     }
 }
 
-/// Returns all arrays of this user that seem to run. Unreadable files belong to somebody else, or
+/// Returns all arrays of this user that seem to run. Unreadable files belong to another user, or
 /// are gone.
 fn listed() -> Vec<RunFile> {
     let directory = user_directory();

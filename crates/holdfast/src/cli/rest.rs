@@ -93,7 +93,7 @@ impl Client {
         decode::<Items<T>>(&answer).map(|answer| answer.items)
     }
 
-    /// Destroys objects, or brings them back.
+    /// Destroys objects, or recovers them.
     pub fn destroy<S: AsRef<str>>(
         &self,
         resource: &str,
@@ -114,7 +114,7 @@ impl Client {
         })
     }
 
-    /// Sends a request that is complete in its query, and whose response has no content.
+    /// Sends a request without a body, whose response has no content.
     pub fn order(&self, method: Method, resource: &str, query: &str) -> Result<(), Failure> {
         self.send(method, &path(resource, query), &[]).map(drop)
     }

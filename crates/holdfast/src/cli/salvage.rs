@@ -270,7 +270,7 @@ fn write_volume(
     let destroyed = named.is_some_and(|named| named.destroyed);
     let mut object = told(name, kind(volume.snapshot), id, destroyed, size_bytes, written);
     if size_bytes.is_none() {
-        // It is unknown how much more of it there was.
+        // The original size is unknown.
         object.lost_bytes = object.lost_bytes.max(1);
     }
     Ok(object)

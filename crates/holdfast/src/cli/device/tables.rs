@@ -126,7 +126,7 @@ mod tests {
             ..<_>::default()
         };
         assert_eq!([50, 99, 100].map(|p| writes.percentile_us(p).unwrap()), [100, 200, 11_000_000]);
-        // No more than the maximum, however wide its bucket is.
+        // No more than the maximum, regardless of the width of its bucket.
         let short = DeviceTransfers { ok_latency_us_max: 70, ..writes.clone() };
         assert_eq!(short.percentile_us(50), Some(70));
         let calls = DeviceCalls { writes, reads_elsewhere: 7, ..DeviceCalls::default() };

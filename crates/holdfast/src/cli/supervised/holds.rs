@@ -31,7 +31,7 @@ impl Holds {
         }
         let mut held = self.0.lock();
         match down {
-            // A controller that is kept stopped itself has no say.
+            // Requests of a controller that is itself kept stopped are ignored.
             true if *held != by => *held = other,
             false if *held == other => *held = None,
             _ => {}
