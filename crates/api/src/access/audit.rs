@@ -1,4 +1,4 @@
-//! `/v1/audit`: who changed what.
+//! `/v1/audit`: the audit log.
 
 use array::audit::{AUDIT_ENTRIES_MAX, AUDIT_TEXT_BYTES_MAX};
 use axum::Json;
@@ -87,7 +87,7 @@ pub(crate) struct AuditFilter {
 const ACTIONS: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
 
 impl AuditFilter {
-    /// Refuses what no entry can have.
+    /// Refuses parameters that no entry can match.
     fn check(&self) -> Result<(), ApiError> {
         let is_action = |name: &str| ACTIONS.iter().any(|action| action.eq_ignore_ascii_case(name));
         if self.action.as_deref().is_some_and(|name| !is_action(name)) {
@@ -131,7 +131,7 @@ pub(crate) async fn list(
     blocking(interface, move |interface| {
         let limit = filter.limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
         let before = filter.before.unwrap_or(u64::MAX);
-        // All that is kept, which is not much: only so are those that are wanted counted.
+        // All kept entries, which are few: only this way can those that match be counted.
         let kept = interface.array.audit_log(None, AUDIT_ENTRIES_MAX);
         let wanted: Vec<_> = kept.into_iter().filter(filter.wanted()).collect();
         let total = wanted.len() as u64;

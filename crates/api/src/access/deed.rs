@@ -1,5 +1,5 @@
-//! What the audit log records of a request: who sent it, what it does, and which names it contains.
-//! Of a body only the fields that name objects are read, so that no secret is kept.
+//! What the audit log records of a request: its sender, its action, and the names that it contains.
+//! Of a body, only the fields that name objects are read, so that no secret is kept.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::role::changes_nothing;
 use super::{Caller, Origin};
 use crate::{ApiError, BODY_BYTES_MAX, Interface};
 
-/// The fields of a body that hold names of objects, or lists of them.
+/// The fields of a body that contain names of objects, or lists of them.
 const NAMING: [&str; 24] = [
     "add_iqns",
     "base_dn",
@@ -44,7 +44,7 @@ const NAMING: [&str; 24] = [
     "user",
     "username",
 ];
-/// Query parameters that change how much a request does.
+/// The query parameters that change what a request does.
 const TELLING: [&str; 5] = ["destroyed", "enabled", "overwrite", "truncate", "version"];
 
 tokio::task_local! {
@@ -54,22 +54,22 @@ tokio::task_local! {
     static TURN: Turn;
 }
 
-/// A turn of a read-only request: given back when the last holder drops it.
+/// The permit of a read-only request, released when the last holder drops it.
 pub(super) type Turn = Arc<OwnedSemaphorePermit>;
 
-/// The turn of the request being handled; `None` if it has none.
+/// Returns the permit of the request being handled; `None` if it has none.
 pub(super) fn turn_of_this_request() -> Option<Turn> {
     TURN.try_with(Clone::clone).ok()
 }
 
-/// The audit entry for the request being handled; `None` if the request changes nothing.
+/// Returns the audit entry for the request being handled; `None` if the request changes nothing.
 pub(super) fn of_this_request() -> Option<Deed> {
     DEED.try_with(Clone::clone).ok()
 }
 
-/// Runs a request for `caller`. One that changes nothing waits for a turn first, whatever its
-/// handler does: who may only read, on however many connections, does not hold up who changes
-/// something. The turn lasts until the response is made, as a long list takes its time there.
+/// Runs a request for `caller`. A read-only request first waits for a permit, whatever its handler
+/// does: users with read-only access can't delay changes, however many connections they use. The
+/// permit is held until the response is complete, because a long list takes time to format.
 pub(super) async fn run(
     interface: &Interface,
     caller: Caller,
@@ -79,7 +79,7 @@ pub(super) async fn run(
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
     if changes_nothing(&parts.method, &path) {
-        // The handlers of these don't wait for a body.
+        // The handlers of read-only requests don't wait for a body.
         let turn = interface.access.reads.clone().acquire_owned().await;
         let Ok(turn) = turn else { return ApiError::broken().into_response() };
         let request = Request::from_parts(parts, body);
@@ -122,7 +122,7 @@ async fn read(body: Body) -> Result<Bytes, Denied> {
     })
 }
 
-/// The names in a query and in a body.
+/// Returns the names in a query and in a body.
 fn names(query: &str, body: &[u8]) -> String {
     let mut found = Vec::new();
     for (key, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -143,7 +143,7 @@ fn names(query: &str, body: &[u8]) -> String {
     found.join(" ")
 }
 
-/// Notes a field that is a name, a list of names, or an object with one.
+/// Collects the names in a field that is a name, a list of names, or an object with a name.
 fn note(key: &str, value: &Value, found: &mut Vec<String>) {
     match value {
         Value::String(text) => found.push(format!("{key}={text}")),

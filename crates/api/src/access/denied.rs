@@ -1,4 +1,4 @@
-//! Refusals because of the caller or its rate, in the form that the path calls for.
+//! Refusals because of the caller or its request rate, in the format of the path's API.
 
 use array::Role;
 use axum::Json;
@@ -12,9 +12,9 @@ use crate::ApiError;
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
-    /// No session, or a dead one, and no token.
+    /// The request has no valid session and no token.
     NoSession,
-    /// A token that belongs to nobody.
+    /// The token belongs to no user.
     WrongToken,
     /// The role does not allow it.
     Role(Role),
@@ -28,21 +28,21 @@ pub(crate) enum Denied {
         /// When to try again, in seconds.
         seconds: u64,
     },
-    /// Not this user, or not this password.
+    /// The user or the password is wrong.
     WrongPassword,
-    /// Neither the array nor its directory service lets in, whichever reason that has.
+    /// Neither the array nor its directory service accepts the login, for whatever reason.
     NotKnown,
     /// The old password is wrong.
     OldPassword,
-    /// A new password that is too short or too long.
+    /// The new password is too short or too long, or has control characters.
     BadPassword,
-    /// Too many passwords wait to be checked.
+    /// Too many passwords are waiting to be checked.
     Busy,
-    /// The array is at fault.
+    /// The array failed.
     Broken,
     /// The body can't be read.
     Body(StatusCode, &'static str),
-    /// No random bytes to make a session from.
+    /// There are no random bytes for a session.
     NoEntropy,
 }
 
@@ -111,7 +111,7 @@ impl Denied {
         }
     }
 
-    /// The answer to a request for `path`.
+    /// Returns the response to a request for `path`.
     pub(crate) fn answer(&self, path: &str) -> Response {
         let mut response = if path.starts_with("/api/") {
             let fault = json!({ "context": "", "message": self.text() });

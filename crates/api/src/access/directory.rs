@@ -1,8 +1,9 @@
-//! Logins of users of a directory service. Whoever waits for it holds no thread of this interface.
+//! Logins of users of a directory service. A waiting login occupies no thread of this interface.
 //!
-//! A user of the array is never asked for there, whatever its password: who may run the directory
-//! does not run the array by that. And who guesses names learns nothing from how long an answer
-//! takes: while a directory service is in use, a login that fails is answered on a full second.
+//! The directory service is never asked about a user of the array, whatever the password: the
+//! administrator of the directory does not thereby control the array. Response times do not reveal
+//! which names exist: while a directory service is in use, the response to a failed login is
+//! delayed to a whole second.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,36 +15,36 @@ use tokio::time::{sleep, timeout};
 use super::{Caller, Credential};
 use crate::Interface;
 
-/// How many logins ask at the same time: each has a thread of its own.
+/// The maximum number of concurrent queries: each has its own thread.
 const ASKING_MAX: usize = 2;
-/// How long a login may take, with the wait for its turn.
+/// The timeout of a login, including the wait for a permit.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Failed logins are answered after a whole number of these, in milliseconds.
+/// Failed logins are answered after a multiple of this time, in milliseconds.
 const STEP_MS: u64 = 1000;
-/// How long a session goes on, however busy it is: whether somebody is still in a group is asked
-/// at a login only.
+/// The maximum lifetime of a session, even if it is in use: group membership is checked only at
+/// login.
 pub(super) const LIFE_MS: u64 = 12 * 60 * 60 * 1000;
 
-/// What a directory service says of a login.
+/// The result of a login at a directory service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DirectoryLogin {
-    /// It knows the user, whose password this is, and a group of it has a role.
+    /// The password is right, and one of the user's groups has a role.
     Known {
         /// The user, as the directory writes it.
         name: String,
-        /// What it may do.
+        /// The role.
         role: Role,
     },
-    /// It does not let in.
+    /// The directory service refuses the login.
     Refused,
-    /// It can't be asked.
+    /// The directory service can't be reached.
     Unreachable,
 }
 
-/// Told what a directory service says; may be dropped if it says nothing.
+/// Receives the result of a login; may be dropped without a call if there is none.
 pub type TellLogin = Box<dyn FnOnce(DirectoryLogin) + Send>;
 
-/// Turns at asking.
+/// The permits for queries.
 pub(super) struct Turns(Arc<Semaphore>);
 
 impl Default for Turns {
@@ -52,26 +53,27 @@ impl Default for Turns {
     }
 }
 
-/// Waits until a whole number of steps have gone by, of which so much has gone by.
+/// Waits until the elapsed time, now `gone_ms`, is a multiple of the step.
 pub(super) async fn wait_for_a_step(gone_ms: u64) {
     let left_ms = STEP_MS - gone_ms % STEP_MS;
     sleep(Duration::from_millis(left_ms)).await;
 }
 
 impl Interface {
-    /// Whether users of a directory service may log in.
+    /// Returns whether users of a directory service may log in.
     pub(super) fn has_directory(&self) -> bool {
         self.array.directory().is_enabled
     }
 
-    /// Asks the directory service whether somebody may log in, who is no user of the array.
+    /// Asks the directory service about a user who is not a user of the array.
     pub(super) async fn ask_directory(&self, user: &str, password: String) -> Option<Caller> {
         let revision = self.array.directory().revision();
         let turns = self.access.directory.0.clone();
         let asked = async {
             let turn = turns.acquire_owned().await.ok()?;
             let (tell, told) = oneshot::channel();
-            // The turn lasts until the directory has been asked, even if nobody waits for it.
+            // The permit is held until the directory has answered, even if the client has gone
+            // away.
             let tell: TellLogin = Box::new(move |login| {
                 let _ = tell.send(login);
                 drop(turn);
@@ -93,12 +95,12 @@ impl Interface {
         }
     }
 
-    /// What a session of a user of the directory service, who was let in just now, depends on.
+    /// Returns the credential for the session of a directory user who has just logged in.
     pub(super) fn directory_credential(&self, caller: &Caller) -> Credential {
         credential(&caller.user, caller.role, self.array.directory().revision())
     }
 
-    /// Whether the array has a user of this name.
+    /// Returns whether the array has a user of this name.
     pub(super) fn is_own(&self, name: &str) -> bool {
         self.array.user(name).is_ok()
     }

@@ -4,33 +4,34 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// What one request takes out of a bucket.
+/// The amount that one request takes from a bucket.
 const UNIT: u64 = 1_000_000;
 
-/// The size of a bucket, and how fast it refills.
+/// The size of a bucket, and its refill rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate {
-    /// The most requests at once.
+    /// The maximum number of requests at once.
     pub burst: u64,
-    /// Millionths of a request that come back in each millisecond: 1,000 are one request a second.
+    /// The refill rate, in millionths of a request per millisecond: 1,000 is one request per
+    /// second.
     pub refill_per_ms: u64,
 }
 
-/// Failed logins from an address: 10 at once, then one in 5 seconds.
+/// Failed logins from an address: 10 at once, then one every 5 seconds.
 pub(super) const FAILED_LOGINS: Rate = Rate { burst: 10, refill_per_ms: 200 };
-/// Requests with an API token, in all of its sessions: 1,000 at once, then 500 a second. No
-/// well-behaved program needs more, and a runaway one can't starve the others.
+/// Requests with an API token, in all of its sessions: 1,000 at once, then 500 per second. No
+/// well-behaved program needs more, and a runaway program can't starve the others.
 pub(super) const REQUESTS: Rate = Rate { burst: 1_000, refill_per_ms: 500_000 };
-/// The most buckets of each kind: about 100 bytes each.
+/// The maximum number of buckets of each kind: about 100 bytes each.
 const BUCKETS_MAX: usize = 4_096;
 
-/// How full a bucket was, and when.
+/// The level of a bucket, and the time of that level.
 struct Bucket {
     level: u64,
     at_ms: u64,
 }
 
-/// A bucket for each key. Full buckets are forgotten.
+/// A bucket for each key. Full buckets are dropped.
 pub(super) struct Buckets<K> {
     rate: Rate,
     by_key: HashMap<K, Bucket>,
@@ -54,10 +55,10 @@ impl<K: Eq + Hash + Copy> Buckets<K> {
         bucket.level.saturating_add(more).min(self.full())
     }
 
-    /// Whether there is room for one more request.
+    /// Checks that one more request is allowed.
     ///
     /// # Errors
-    /// After how many seconds there will be room.
+    /// Returns the number of seconds until it is.
     pub(super) fn check(&self, key: &K, now_ms: u64) -> Result<(), u64> {
         let missing = UNIT.saturating_sub(self.level(key, now_ms));
         match missing.div_ceil(self.rate.refill_per_ms).div_ceil(1000) {
@@ -66,7 +67,7 @@ impl<K: Eq + Hash + Copy> Buckets<K> {
         }
     }
 
-    /// Takes one request out of a bucket.
+    /// Takes one request from a bucket.
     pub(super) fn spend(&mut self, key: K, now_ms: u64) {
         let level = self.level(&key, now_ms).saturating_sub(UNIT);
         if !self.by_key.contains_key(&key) {
@@ -75,7 +76,7 @@ impl<K: Eq + Hash + Copy> Buckets<K> {
         self.by_key.insert(key, Bucket { level, at_ms: now_ms });
     }
 
-    /// Gives one request back to a bucket.
+    /// Returns one request to a bucket.
     pub(super) fn give_back(&mut self, key: &K) {
         let full = self.full();
         if let Some(bucket) = self.by_key.get_mut(key) {
@@ -83,7 +84,7 @@ impl<K: Eq + Hash + Copy> Buckets<K> {
         }
     }
 
-    /// If there are too many buckets, forgets full ones; if none is full, the fullest.
+    /// If there are too many buckets, drops the full ones; if none is full, the fullest.
     fn make_room(&mut self, now_ms: u64) {
         if self.by_key.len() < BUCKETS_MAX {
             return;
@@ -100,8 +101,8 @@ impl<K: Eq + Hash + Copy> Buckets<K> {
     }
 }
 
-/// What an address is limited by: itself for IPv4; its network for IPv6, where one host has plenty
-/// of addresses.
+/// Returns the key for limits by address: the address itself for IPv4; its network for IPv6, where
+/// one host has many addresses.
 pub(super) fn neighbourhood(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

@@ -1,4 +1,4 @@
-//! Login and logout as in REST 2.x, login with a password, and who the caller is.
+//! Login and logout as in REST 2.x, login with a password, and information about the caller.
 
 use array::{PasswordHash, TokenHash, UserInfo, UserUpdate};
 use axum::extract::State;
@@ -28,7 +28,7 @@ pub struct Session {
 }
 
 impl Interface {
-    /// Begins a session for the owner of this API token.
+    /// Starts a session for the owner of this API token.
     pub(crate) fn log_in(
         &self,
         token: Option<&[u8]>,
@@ -38,14 +38,14 @@ impl Interface {
         self.begin(caller, credential, Method::Token, origin)
     }
 
-    /// Ends the session that these headers carry, if any.
+    /// Ends the session in these headers, if any.
     fn log_out(&self, headers: &HeaderMap) {
         if let Some(session) = headers.get(SESSION_HEADER) {
             self.access.sessions.lock().end(&TokenHash::of(session.as_bytes()));
         }
     }
 
-    /// The logins whose sessions have not ended, and the failed ones.
+    /// Returns the logins of active sessions, and the failed logins.
     pub(crate) fn logins(&self) -> (Vec<Begun>, Vec<Failed>) {
         let sessions = self.access.sessions.lock();
         (sessions.begun((self.access.sources.uptime_ms)()), sessions.failed().to_vec())
@@ -204,13 +204,13 @@ pub(crate) async fn change_own_password(
     .await
 }
 
-/// The session that these headers carry.
+/// Returns the session in these headers.
 pub(crate) fn session_of(headers: &HeaderMap) -> Option<TokenHash> {
     headers.get(SESSION_HEADER).map(|session| TokenHash::of(session.as_bytes()))
 }
 
 impl Interface {
-    /// Checks the password that a user wants to change.
+    /// Checks the current password of a user who wants to change it.
     pub(crate) async fn check_old_password(
         &self,
         user: &str,
@@ -225,7 +225,7 @@ impl Interface {
         }
     }
 
-    /// Gives a user this password, or none, and ends its sessions but for `kept`.
+    /// Sets or removes the password of a user, and ends all sessions of the user except `kept`.
     pub(crate) fn set_password(
         &self,
         user: &str,

@@ -1,21 +1,21 @@
 //! Authentication, authorisation, rate limits and the audit log.
 //!
-//! [`check`] runs before every request but a few that are open. It identifies the caller, by an API
-//! token (`Authorization: Bearer TOKEN`) or a session (`x-auth-token: SESSION`, which a login
-//! returns for an API token or a password), slows down callers that ask too often, refuses what the
+//! [`check`] runs before every request except a few that are open. It identifies the caller by an
+//! API token (`Authorization: Bearer TOKEN`) or a session (`x-auth-token: SESSION`, which a login
+//! returns for an API token or a password), limits the request rate of callers, refuses what the
 //! role does not allow, and passes a [`Caller`] on in the extensions of the request. For a change
-//! it notes the caller, and everything that [`run`] then does is entered into the audit log.
+//! it also records the caller, and everything that [`run`] then does is entered into the audit log.
 //!
-//! * [`token`]: secrets and their forms, [`password`]: those that people choose,
+//! * [`token`]: generated secrets and their formats, [`password`]: passwords of users,
 //! * [`directory`]: users of a directory service,
-//! * [`session`]: what a login gives,
-//! * [`role`]: what each role allows,
-//! * [`limit`]: how often somebody may ask,
-//! * [`deed`]: what the audit log says of a request,
-//! * [`denied`]: refusals, in the form of the path,
-//! * [`login`], [`users`], [`audit`]: the requests that are about all this.
+//! * [`session`]: sessions, which a login starts,
+//! * [`role`]: the permissions of each role,
+//! * [`limit`]: rate limits,
+//! * [`deed`]: what the audit log records of a request,
+//! * [`denied`]: refusals, in the format of the path's API,
+//! * [`login`], [`users`], [`audit`]: the requests for access control.
 //!
-//! Nothing here reads a clock or draws random bytes: [`Sources`] are handed in.
+//! Nothing here reads a clock or generates random bytes: the caller provides [`Sources`].
 
 pub(crate) mod audit;
 mod deed;
@@ -49,11 +49,11 @@ pub use token::Token;
 
 use crate::Interface;
 
-/// How many read-only requests run at once. This is less than the number of threads, and it bounds
-/// memory: each may hold the longest list.
+/// The maximum number of concurrent read-only requests. It is less than the number of threads, and
+/// it bounds memory: each request may hold the longest list.
 pub(crate) const READS_MAX: usize = 2;
 
-/// The header that carries a session, in requests and in the response to a login.
+/// The header with the session, in requests and in the response to a login.
 pub(crate) const SESSION_HEADER: HeaderName = HeaderName::from_static("x-auth-token");
 
 /// The caller, in the extensions of every request that needs authentication.
@@ -61,12 +61,12 @@ pub(crate) const SESSION_HEADER: HeaderName = HeaderName::from_static("x-auth-to
 pub struct Caller {
     /// The user.
     pub user: String,
-    /// What it may do.
+    /// The role.
     pub role: Role,
 }
 
-/// Where a request comes from: the listening program puts it into the request's extensions.
-/// Requests without one did not come over a socket, and count as one address.
+/// The address of the client: the listening program puts it into the request's extensions. Requests
+/// without one did not come over a socket, and count as one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin(pub IpAddr);
 
@@ -78,19 +78,19 @@ impl Origin {
     }
 }
 
-/// In the extensions of every response to a known caller, for the listening program.
+/// Marks the response to an identified caller, in its extensions, for the listening program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LetIn;
 
-/// What this crate can't get by itself.
+/// The external sources that this crate needs.
 pub struct Sources {
-    /// A time in milliseconds that never goes back, from any starting point.
+    /// A monotonic time in milliseconds, from any starting point.
     pub uptime_ms: Box<dyn Fn() -> u64 + Send + Sync>,
-    /// Random bytes that are fit for keys; `None` if there are none.
+    /// Random bytes that are suitable for keys; `None` if there are none.
     pub entropy: Box<dyn Fn() -> Option<[u8; 32]> + Send + Sync>,
 }
 
-/// Sessions and rate limits, besides the users that the array keeps.
+/// Sessions and rate limits; the array keeps the users.
 pub struct Access {
     /// The token of the run file: its reader owns the process, and acts as the built-in user.
     local: Token,
@@ -113,12 +113,12 @@ pub(crate) enum Credential {
     Token(TokenHash),
     /// A password of a user: see [`array::PasswordHash::credential`].
     Password(TokenHash),
-    /// A login of a user of the directory service, by these settings of it.
+    /// A login of a user of the directory service, and the revision of the service's settings.
     Directory { user: TokenHash, role: Role, revision: u64 },
 }
 
 impl Access {
-    /// Starts without sessions; `local` is the token of the run file.
+    /// Creates the state without sessions; `local` is the token of the run file.
     pub fn new(local: Token, sources: Sources) -> Self {
         Self {
             local,
@@ -132,15 +132,15 @@ impl Access {
         }
     }
 
-    /// Random bytes; `None` if there are none.
+    /// Returns random bytes; `None` if there are none.
     pub(crate) fn random(&self) -> Option<[u8; 32]> {
         (self.sources.entropy)()
     }
 }
 
 impl Interface {
-    /// The caller that a credential stands for now; `None` if it was withdrawn. The name is that of
-    /// the user of the directory service, if it is one.
+    /// Returns the caller that a credential now identifies; `None` if it was withdrawn. `name` is
+    /// the name of the user if it is a user of the directory service.
     fn caller(&self, credential: Credential, name: &str) -> Option<Caller> {
         let (user, role) = match credential {
             Credential::Local => (BUILT_IN_USER.to_owned(), Role::ArrayAdmin),
@@ -155,9 +155,9 @@ impl Interface {
         Some(Caller { user, role })
     }
 
-    /// Whose token this is. A wrong one counts against the address that it came from. After too
-    /// many, only the token of the run file is accepted from there, so that nobody can lock out the
-    /// owner of the machine.
+    /// Returns the owner of this token. A wrong token counts against the address of the client.
+    /// After too many, only the token of the run file is accepted from this address, so that nobody
+    /// can lock out the owner of the machine.
     fn known(&self, token: &[u8], origin: Origin) -> Result<(Caller, Credential), Denied> {
         let access = &self.access;
         let (from, now_ms) = (neighbourhood(origin.0), (access.sources.uptime_ms)());
@@ -177,7 +177,7 @@ impl Interface {
         Ok((caller, credential))
     }
 
-    /// The sender of a request.
+    /// Returns the sender of a request.
     fn sender(&self, headers: &HeaderMap, origin: Origin) -> Result<(Caller, Credential), Denied> {
         let access = &self.access;
         if let Some(session) = headers.get(SESSION_HEADER) {
@@ -193,7 +193,7 @@ impl Interface {
         }
     }
 
-    /// Counts a request. The owner of the process is not counted.
+    /// Counts a request. Requests of the process owner are not counted.
     fn count(&self, credential: Credential) -> Result<(), Denied> {
         let hash = match credential {
             Credential::Local => return Ok(()),
@@ -233,8 +233,8 @@ where
     E: From<array::Error> + Send + 'static,
 {
     let deed = deed::of_this_request();
-    // Read-only requests have waited for each other; changes always find a thread. Without either
-    // it is one that needs no authentication.
+    // A read-only request has waited for its permit; changes always find a thread. A request with
+    // neither a permit nor an audit entry needs no authentication.
     let turn = match (&deed, deed::turn_of_this_request()) {
         (None, None) => Some(Arc::new(interface.access.reads.clone().acquire_owned().await.ok()?)),
         (_, turn) => turn,
@@ -244,14 +244,14 @@ where
             Some(deed) => interface.array.attributed(deed, || work(&interface), code),
             None => work(&interface),
         };
-        // The turn lasts to the end of the work even if the client has gone away.
+        // The permit is held until the work ends, even if the client has gone away.
         drop(turn);
         done
     };
     tokio::task::spawn_blocking(run).await.ok()
 }
 
-/// The token of an `Authorization` header.
+/// Returns the token of an `Authorization` header.
 fn bearer(header: &[u8]) -> Option<&[u8]> {
     match header.split_at_checked(7) {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case(b"bearer ") => Some(token),
@@ -259,7 +259,7 @@ fn bearer(header: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Whether a path needs no authentication: versions, and login.
+/// Returns whether a path needs no authentication: versions, and login.
 fn is_open(method: &Method, path: &str) -> bool {
     let is_login = |rest: &str| rest.split_once('/').is_some_and(|(_, rest)| rest == "login");
     match *method {

@@ -1,8 +1,8 @@
-//! Passwords: how they are hashed and checked. Argon2id takes its time and its memory, so it runs
-//! on a blocking thread, one at a time, and few logins wait for it.
+//! Hashing and checking of passwords. Argon2id needs time and memory, so it runs on a blocking
+//! thread, one hash at a time, and the number of waiting logins is limited.
 //!
-//! Whoever guesses learns nothing but that it was wrong: a user that is not there, or has no
-//! password, takes as long, and gets the same answer.
+//! A refused login reveals only that it was wrong: for a user that does not exist or has no
+//! password, it takes as long and returns the same response.
 
 use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock};
@@ -20,23 +20,23 @@ use super::session::{Begun, Method};
 use super::{Caller, Credential, Origin, Token};
 use crate::Interface;
 
-/// How many characters a password has.
+/// The permitted number of characters of a password.
 const CHARS: RangeInclusive<usize> = 8..=128;
-/// The memory that a hash takes, in KiB; with these passes and lanes it is what OWASP's cheat sheet
-/// of password storage names first for Argon2id.
+/// The memory of a hash, in KiB; with these passes and lanes it is the first choice for Argon2id in
+/// OWASP's password storage cheat sheet.
 const MEMORY_KIB: u32 = 19 * 1024;
-/// How often it goes over that memory.
+/// The number of passes over this memory.
 const PASSES: u32 = 2;
-/// How many threads it could use.
+/// The number of lanes, which could run in parallel.
 const LANES: u32 = 1;
-/// The most memory, passes and lanes of a stored hash: a damaged record must not take more.
+/// The maximum memory, passes and lanes of a stored hash: a damaged record must not use more.
 const STORED_MAX: (u32, u32, u32) = (64 * 1024, 8, 4);
-/// How many bytes of salt each hash has.
+/// The number of bytes of salt in each hash.
 const SALT_BYTES: usize = 16;
-/// How many logins may wait for their turn.
+/// The maximum number of waiting logins.
 const WAITING_MAX: usize = 16;
 
-/// Turns at hashing.
+/// The permits for hashing.
 pub(super) struct Turns {
     hashing: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
@@ -50,13 +50,13 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Waits for a turn.
+    /// Waits for a permit.
     async fn take(&self) -> Result<OwnedSemaphorePermit, Denied> {
         self.hashing.clone().acquire_owned().await.map_err(|_| Denied::Broken)
     }
 }
 
-/// Checks what a password is made of.
+/// Checks the length and the characters of a password.
 fn check(password: &str) -> Result<(), Denied> {
     let is_good = CHARS.contains(&password.chars().count());
     match is_good && !password.chars().any(char::is_control) {
@@ -72,10 +72,10 @@ fn hash(password: &str, salt: &[u8]) -> Option<PasswordHash> {
     PasswordHash::new(&made.to_string())
 }
 
-/// What is checked where there is no password: it takes as long.
+/// The hash that is checked where there is no password, so that the check takes as long.
 static NONE: LazyLock<Option<PasswordHash>> = LazyLock::new(|| hash("", &[0; SALT_BYTES]));
 
-/// Whether a password is the right one; of nobody it never is.
+/// Returns whether a password is right; without a stored hash it never is.
 fn is_right(password: &str, stored: Option<&PasswordHash>) -> bool {
     let Some(compared) = stored.or(NONE.as_ref()) else { return false };
     let Ok(parsed) = phc::PasswordHash::new(compared.as_str()) else { return false };
@@ -90,7 +90,7 @@ fn is_right(password: &str, stored: Option<&PasswordHash>) -> bool {
 }
 
 impl Interface {
-    /// What is to be kept of a new password.
+    /// Returns the hash to store of a new password.
     pub(crate) async fn password_hash(&self, password: String) -> Result<PasswordHash, Denied> {
         check(&password)?;
         let salt = self.access.random().ok_or(Denied::NoEntropy)?;
@@ -102,8 +102,8 @@ impl Interface {
         tokio::task::spawn_blocking(work).await.ok().flatten().ok_or(Denied::Broken)
     }
 
-    /// Checks the password of a user of the array; a wrong one counts against the address that it
-    /// came from. Returns what a session with it depends on.
+    /// Checks the password of a user of the array; a wrong one counts against the client's address.
+    /// Returns the credential for a session.
     pub(crate) async fn check_password(
         &self,
         user: &str,
@@ -119,20 +119,20 @@ impl Interface {
         }
     }
 
-    /// Takes back that a login from there has failed.
+    /// Reverts the failure counted for a login from this address.
     fn was_right(&self, origin: Origin) {
         self.access.failures.lock().give_back(&neighbourhood(origin.0));
     }
 
-    /// Notes a login that has failed.
+    /// Records a failed login.
     fn was_wrong(&self, origin: Origin) -> Denied {
         self.access.sessions.lock().fail(origin.0, (self.now_ms)());
         tracing::warn!("a wrong password came from {}", origin.0);
         Denied::WrongPassword
     }
 
-    /// Compares a password with that of a user of the array. It counts as a failure from the
-    /// beginning, until that is taken back.
+    /// Compares a password with that of a user of the array. The attempt counts as a failure from
+    /// its start until it is reverted.
     async fn compare(
         &self,
         user: &str,
@@ -143,14 +143,15 @@ impl Interface {
         let place = access.passwords.waiting.clone().try_acquire_owned();
         let place = place.map_err(|_| Denied::Busy)?;
         let turn = access.passwords.take().await?;
-        // Only now: those who waited together have not all guessed for the price of one.
+        // Only now, after the wait: otherwise concurrent attempts would all pass for the price of
+        // one.
         let (from, now_ms) = (neighbourhood(origin.0), (access.sources.uptime_ms)());
         let checked = access.failures.lock().check(&from, now_ms);
         checked.map_err(|seconds| Denied::TooManyFailures { seconds })?;
         let stored = self.array.password_of(user);
         let credential = stored.as_ref().map(PasswordHash::credential);
-        // The turn lasts to the end of the work even if the client has gone away, and so does the
-        // count of what was wrong: it is taken first, and given back.
+        // The permit is held until the work ends even if the client has gone away, and so is the
+        // count of the failure: it is taken first, and returned on success.
         access.failures.lock().spend(from, now_ms);
         let work = move || {
             let _turn = (turn, place);
@@ -160,7 +161,7 @@ impl Interface {
         Ok(credential.filter(|_| is_right).map(Credential::Password))
     }
 
-    /// Begins a session for a user with a password: of the array, or of its directory service.
+    /// Starts a session by password for a user of the array or of its directory service.
     pub(super) async fn log_in_by_password(
         &self,
         user: &str,
@@ -183,7 +184,7 @@ impl Interface {
         self.begin(caller, credential, Method::Password, origin)
     }
 
-    /// Whose password this is, of the array or of its directory service.
+    /// Returns the owner of this password, in the array or its directory service.
     async fn known_anywhere(
         &self,
         user: &str,
@@ -193,8 +194,8 @@ impl Interface {
         if let Some(credential) = self.compare(user, password.clone(), origin).await? {
             return Ok(self.caller(credential, "").map(|caller| (caller, credential)));
         }
-        // Of a user of the array nothing is asked there. Somebody whom nobody knows is, so that
-        // the answer takes as long.
+        // The directory service is not asked about users of the array. It is asked about unknown
+        // users, so that the response takes as long.
         let is_own = self.is_own(user);
         let nobody = Token::of_api(&self.access.random().ok_or(Denied::NoEntropy)?);
         let (user, password) = match is_own {
@@ -208,7 +209,7 @@ impl Interface {
         }))
     }
 
-    /// Begins a session.
+    /// Starts a session.
     pub(super) fn begin(
         &self,
         caller: Caller,
@@ -225,8 +226,8 @@ impl Interface {
         Ok((session, caller))
     }
 
-    /// A user has another password now, or none: ends its sessions, but for `kept`, which goes on
-    /// with the new one.
+    /// Ends the sessions of a user whose password has changed, except `kept`, which continues with
+    /// the new one.
     pub(crate) fn password_changed(
         &self,
         user: &str,

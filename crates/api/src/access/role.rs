@@ -1,4 +1,4 @@
-//! What a role may ask for: by method and path, in this one place.
+//! The permissions of each role, by method and path.
 //!
 //! | role | may |
 //! |---|---|
@@ -6,13 +6,13 @@
 //! | `storage_admin` | change what serves hosts, too: [`OF_STORAGE`] |
 //! | `array_admin` | everything |
 //!
-//! What is not listed is for array admins: a resource that is forgotten here is closed, not open.
+//! Anything not listed requires an array admin: a forgotten resource is closed, not open.
 
 use array::Role;
 use axum::http::Method;
 
-/// The resources that a storage admin may change, as they are named after `/v1/` or `/api/2.N/`;
-/// also everything below them.
+/// The resources that a storage admin may change, by their names after `/v1/` or `/api/2.N/`,
+/// including everything below them.
 const OF_STORAGE: [&str; 16] = [
     "alerts",
     "connections",
@@ -33,7 +33,7 @@ const OF_STORAGE: [&str; 16] = [
     "session",
 ];
 
-/// Whether a role may send this request.
+/// Returns whether a role may send this request.
 pub(super) fn may(role: Role, method: &Method, path: &str) -> bool {
     let resource = resource(path);
     let looks = changes_nothing(method, path);
@@ -45,8 +45,8 @@ pub(super) fn may(role: Role, method: &Method, path: &str) -> bool {
     }
 }
 
-/// Whether a request only looks. A test of others (receivers, servers) does not: it has something
-/// sent, which takes as long as the other end takes.
+/// Returns whether a request is read-only. A test of receivers or servers is not: it sends a
+/// message, which takes as long as the other end takes.
 pub(super) fn changes_nothing(method: &Method, path: &str) -> bool {
     let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     let tests = match resource(path) {
@@ -59,7 +59,7 @@ pub(super) fn changes_nothing(method: &Method, path: &str) -> bool {
     looks && !tests
 }
 
-/// The part of a path after the version.
+/// Returns the part of a path after the version.
 fn resource(path: &str) -> &str {
     let (version, rest) = match path.strip_prefix("/api/") {
         Some(rest) => rest.split_once('/').unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Sessions: what a login gives for an API token or a password. In memory only, and bounded.
+//! Sessions, which start with an API token or a password. They are in memory only, and bounded.
 
 use std::collections::HashMap;
 
@@ -11,59 +11,59 @@ use super::directory::LIFE_MS;
 
 /// How long a session may be idle before it ends.
 pub(super) const IDLE_MS: u64 = 30 * 60 * 1000;
-/// The most sessions of one token: clients that never log out leave one behind with each run.
+/// The maximum sessions of one credential: clients that never log out leave one behind per run.
 const SESSIONS_PER_CREDENTIAL_MAX: usize = 256;
-/// The most sessions in all: about 100 bytes each.
+/// The maximum number of sessions: about 100 bytes each.
 const SESSIONS_MAX: usize = 4_096;
-/// The most addresses whose failures are remembered. Failures are not entered into the audit log:
-/// it is a ring, and guessing tokens would push real changes out of it.
+/// The maximum number of addresses whose failures are kept. Failures are not entered into the audit
+/// log: it is a ring, and guesses at tokens would push real changes out of it.
 const FAILED_MAX: usize = 256;
 
 struct Session {
     begun: Begun,
-    /// The credential it began with. It is checked again at each request: a session never outlives
-    /// its token, nor a role that was taken away.
+    /// The credential of the login. It is checked again at each request: a session never outlives
+    /// its token or a role that was withdrawn.
     credential: Credential,
     began_ms: u64,
     used_ms: u64,
 }
 
-/// What a session began with.
+/// The kind of credential of a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     /// An API token.
     Token,
-    /// A user and a password.
+    /// A user name and a password.
     Password,
 }
 
-/// The login that a session began with.
+/// The login that started a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Begun {
     /// The number of the event since the array was started, from 1.
     pub number: u64,
-    /// Who it was.
+    /// The user.
     pub user: String,
-    /// By what.
+    /// The kind of credential.
     pub method: Method,
-    /// Where it came from.
+    /// The address of the client.
     pub origin: IpAddr,
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub at_ms: u64,
 }
 
-/// Logins from one address that failed.
+/// Failed logins from one address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failed {
     /// The number of the first event since the array was started, counted as for logins.
     pub number: u64,
-    /// Where they came from.
+    /// The address.
     pub origin: IpAddr,
-    /// When the first one came, in milliseconds since 1970.
+    /// The time of the first one, in milliseconds since 1970.
     pub first_ms: u64,
-    /// When the last one came, in milliseconds since 1970.
+    /// The time of the last one, in milliseconds since 1970.
     pub last_ms: u64,
-    /// How many came.
+    /// The number of failed logins.
     pub count: u64,
 }
 
@@ -73,13 +73,14 @@ pub(super) struct Sessions {
     by_hash: HashMap<TokenHash, Session>,
     /// Addresses from which logins failed, the most recent last.
     failed: Vec<Failed>,
-    /// Events so far: sessions begun, and addresses that failed.
+    /// The number of events so far: sessions started, and addresses that failed.
     count: u64,
 }
 
 impl Sessions {
-    /// Begins a session. If there are too many, it replaces the one that was idle longest, one of
-    /// the same token first. The number of the login is assigned here.
+    /// Starts a session, and assigns the number of the login. If the credential has too many
+    /// sessions, replaces the longest idle one of these; if there are too many in total, replaces
+    /// the longest idle one of all.
     pub(super) fn begin(
         &mut self,
         hash: TokenHash,
@@ -107,8 +108,7 @@ impl Sessions {
         }
     }
 
-    /// The credential that a session began with, and the user's name. The session counts as in use
-    /// again.
+    /// Returns the credential of a session and the user's name. Marks the session as used.
     pub(super) fn use_one(
         &mut self,
         hash: &TokenHash,
@@ -123,8 +123,8 @@ impl Sessions {
         Some((session.credential, session.begun.user.clone()))
     }
 
-    /// Ends the sessions of a user, but for `kept`; if that one began with a password, it depends
-    /// on this one from now on.
+    /// Ends the sessions of a user except `kept`; if that one started with a password, it then
+    /// depends on the new one.
     pub(super) fn end_others(
         &mut self,
         user: &str,
@@ -141,7 +141,7 @@ impl Sessions {
         }
     }
 
-    /// The logins of sessions that have not ended, the oldest first.
+    /// Returns the logins of active sessions, the oldest first.
     pub(super) fn begun(&self, now_ms: u64) -> Vec<Begun> {
         let live = self.by_hash.values().filter(|session| !session.is_over(now_ms));
         let mut begun: Vec<_> = live.map(|session| session.begun.clone()).collect();
@@ -149,7 +149,7 @@ impl Sessions {
         begun
     }
 
-    /// Counts a login that failed.
+    /// Counts a failed login.
     pub(super) fn fail(&mut self, origin: IpAddr, at_ms: u64) {
         let known = self.failed.iter().position(|failed| failed.origin == origin);
         let failed = match known {
@@ -169,7 +169,7 @@ impl Sessions {
         self.failed.push(failed);
     }
 
-    /// The addresses from which logins failed most recently.
+    /// Returns the addresses of the most recent failed logins.
     pub(super) fn failed(&self) -> &[Failed] {
         &self.failed
     }

@@ -1,39 +1,39 @@
-//! What a request must carry: an API token, the token of the run file, or a session.
+//! The secrets of requests: API tokens, the token of the run file, and sessions.
 
 use std::fmt;
 
 use array::TokenHash;
 use subtle::ConstantTimeEq;
 
-/// A secret that was generated here. `Debug` does not show it.
+/// A generated secret. `Debug` does not show it.
 #[derive(Clone)]
 pub struct Token(String);
 
 impl Token {
-    /// 64 hex digits from 32 random bytes.
+    /// Returns 64 hex digits from 32 random bytes.
     pub fn from_entropy(entropy: &[u8; 32]) -> Self {
         Self(hex(entropy))
     }
 
-    /// An API token: 128 of the random bits as 8-4-4-4-12 hex digits, the form that clients of REST
-    /// 2.x expect.
+    /// Returns an API token: 128 of the random bits as 8-4-4-4-12 hex digits, the format that
+    /// clients of REST 2.x expect.
     pub fn of_api(entropy: &[u8; 32]) -> Self {
         let digits = hex(entropy.get(..16).unwrap_or_default());
         let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| &digits[range]);
         Self(parts.join("-"))
     }
 
-    /// The token itself, to be written where only its owner reads it.
+    /// Returns the secret, to be written only where its owner can read it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What the pool keeps of it.
+    /// Returns the hash that the pool stores.
     pub fn hash(&self) -> TokenHash {
         TokenHash::of(self.0.as_bytes())
     }
 
-    /// Whether `other` is the same, compared in constant time.
+    /// Compares the secret with `other` in constant time.
     pub(super) fn is(&self, other: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(other).into()
     }

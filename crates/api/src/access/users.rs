@@ -1,5 +1,5 @@
-//! `/v1/users` and `/v1/tokens`: what `admins` of REST 2.x, which makes and changes users, has no
-//! words for.
+//! `/v1/users` and `/v1/tokens`: features that `admins` of REST 2.x, which creates and changes
+//! users, can't express.
 
 use array::{NewToken, TokenInfo, TokenName, UserInfo};
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
