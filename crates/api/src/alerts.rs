@@ -1,4 +1,4 @@
-//! `/v1/alerts/{number}/close`, which REST 2.x has not; and whether notifications arrive.
+//! `/v1/alerts/{number}/close`, which REST 2.x lacks; and the delivery state of notifications.
 
 use array::{AlertCode, Told};
 use axum::Json;
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::{ApiError, Refusal, Shared, blocking};
 
-/// Where each alert is described.
+/// The document that describes each alert.
 const DOCUMENT: &str = "docs/alerts.md";
 
 /// An alert, as it is closed, and as webhooks get it.
@@ -86,30 +86,30 @@ impl From<array::Alert> for Alert {
     }
 }
 
-/// The section that describes an alert, in the program's documents.
+/// Returns the section of the program's documents that describes an alert.
 pub(crate) fn document(code: AlertCode) -> String {
     format!("{DOCUMENT}#{}", code.name())
 }
 
-/// How the names of destinations begin that are alert watchers.
+/// The prefix of the destination names of alert watchers.
 pub const WATCHERS: &str = "alert-watchers/";
-/// How the names of destinations begin that are syslog servers of the pool.
+/// The prefix of the destination names of syslog servers of the pool.
 pub const SYSLOG_SERVERS: &str = "syslog-servers/";
 
-/// How the names of destinations begin that are SNMP managers of the pool.
+/// The prefix of the destination names of SNMP managers of the pool.
 pub const SNMP_MANAGERS: &str = "snmp-managers/";
 
-/// The name of an alert watcher among the destinations.
+/// Returns the destination name of an alert watcher.
 pub fn watcher_destination(address: &str) -> String {
     format!("{WATCHERS}{address}")
 }
 
-/// The name of a syslog server of the pool among the destinations.
+/// Returns the destination name of a syslog server of the pool.
 pub fn syslog_destination(name: &str) -> String {
     format!("{SYSLOG_SERVERS}{name}")
 }
 
-/// The name of an SNMP manager of the pool among the destinations.
+/// Returns the destination name of an SNMP manager of the pool.
 pub fn snmp_destination(name: &str) -> String {
     format!("{SNMP_MANAGERS}{name}")
 }

@@ -46,19 +46,19 @@ pub struct Controller {
     pub portals: Vec<String>,
 }
 
-/// What the controller that has the pool knows of the other one.
+/// What the controller with the pool knows about the other one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OtherController {
-    /// Its process.
+    /// The id of its process.
     pub pid: u32,
     /// The version of its program.
     pub version: String,
-    /// Since when it has been there without a break, in milliseconds since 1970.
+    /// The start of its current uninterrupted presence, in milliseconds since 1970.
     pub since_ms: u64,
 }
 
 impl Controller {
-    /// All of them, by name.
+    /// Returns all controllers, by name.
     pub(crate) fn all(interface: &Interface) -> Vec<Self> {
         let facts = &interface.facts;
         let (own, elsewhere) = facts.portals.split_at(facts.own_portals());
@@ -96,20 +96,20 @@ impl Controller {
     }
 }
 
-/// What a controller that runs is.
+/// The status of a running controller.
 pub(crate) const READY: &str = "ready";
-/// What one is that does not, as clients of REST 2.x know it.
+/// The status of a controller that is not running, as clients of REST 2.x know it.
 pub(crate) const NOT_THERE: &str = "not ready";
-/// What one is that is kept down.
+/// The status of a controller that is kept stopped.
 pub(crate) const STOPPED: &str = "stopped";
-/// The code of what can't be had now.
+/// The code of a request that is not possible now.
 const NOT_READY: &str = "not_ready";
 const UNKNOWN: &str = "no_such_controller";
 const CT0: &str = "CT0";
 const CT1: &str = "CT1";
 
 impl Facts {
-    /// The name of the controller that has the pool.
+    /// Returns the name of the controller with the pool.
     pub(crate) fn controller(&self) -> &'static str {
         if self.is_second { CT1 } else { CT0 }
     }
@@ -122,7 +122,8 @@ impl Facts {
         self.portals.len().saturating_sub(self.elsewhere)
     }
 
-    /// The names of the ports, in their order: `CT0.ETH0` and so on, counted for each controller.
+    /// Returns the names of the ports, in their order: `CT0.ETH0` and so on, counted per
+    /// controller.
     pub(crate) fn port_names(&self) -> impl Iterator<Item = String> {
         let own = self.own_portals();
         (0..self.portals.len()).map(move |at| match at.checked_sub(own) {
@@ -131,7 +132,7 @@ impl Facts {
         })
     }
 
-    /// The numbers of the ports of each controller, by its name, if there are two.
+    /// Returns the numbers of the ports of each controller, by its name, if there are two.
     pub(crate) fn ports_of_both(&self) -> BTreeMap<&'static str, BTreeSet<u16>> {
         if self.elsewhere == 0 {
             return BTreeMap::new();
@@ -141,7 +142,7 @@ impl Facts {
         [(self.controller(), of(own)), (self.other_controller(), of(elsewhere))].into()
     }
 
-    /// The portals with their names, in the order of controllers and numbers.
+    /// Returns the portals with their names, in the order of controllers and numbers.
     pub(crate) fn named_portals(&self) -> Vec<(String, &str)> {
         let mut named: Vec<_> =
             self.port_names().zip(self.portals.iter().map(String::as_str)).collect();
@@ -240,14 +241,15 @@ pub(crate) async fn start(
     let Path(name) = name?;
     entered(interface, move |interface| match interface.is_other(&name)? {
         true => interface.watch.keep_other_down(false).map_err(Refused::NotReady),
-        // It answers this.
+        // It is this controller, which is running.
         false => Ok(()),
     })
     .await
 }
 
 impl Interface {
-    /// Whether this is the name of the other controller, in whatever case; else it is the own one.
+    /// Returns whether this is the name of the other controller, in any case; if not, it is the own
+    /// one.
     fn is_other(&self, name: &str) -> Result<bool, Refused> {
         let is = |known: &str| name.eq_ignore_ascii_case(known);
         let is_other = self.facts.elsewhere > 0 && is(self.facts.other_controller());
@@ -283,8 +285,8 @@ pub(crate) async fn upgrade_pool(State(interface): Shared) -> Result<Json<Pool>,
     .await
 }
 
-/// Looks at what a user asks of the controllers, and enters it into the audit log: before anything
-/// ends, so that the controller that has the pool then shows who asked.
+/// Checks a user's request to the controllers, and enters it into the audit log before anything
+/// ends, so that the controller that then has the pool shows who sent it.
 async fn entered(
     interface: Arc<Interface>,
     look: impl FnOnce(&Interface) -> Result<(), Refused> + Send + 'static,
@@ -308,11 +310,11 @@ async fn done<T: Send + 'static>(
 
 /// Why a controller is not switched, stopped or started, or the pool of both not upgraded.
 enum Refused {
-    /// There is none of this name.
+    /// No controller has this name.
     Unknown,
-    /// As things are, and what to do.
+    /// It is not possible in the current state: the reason, and what to do.
     NotReady(String),
-    /// By the array.
+    /// The array refuses it.
     Array(array::Error),
 }
 

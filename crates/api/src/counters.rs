@@ -1,4 +1,4 @@
-//! The front end's counters, as they are returned.
+//! The front end's counters, as returned by the API.
 
 use std::collections::BTreeMap;
 
@@ -134,11 +134,11 @@ pub struct CommandCounters {
     pub latencies: Vec<LatencyBucket>,
 }
 
-/// What a percentile is at most: of those that took longer it is known only that.
+/// The upper limit of a percentile: longer latencies are only known to be longer.
 const LONGEST_US: u64 = 10_000_000;
 
 impl CommandCounters {
-    /// Adds those of others.
+    /// Adds other counters.
     pub fn add(&mut self, more: &Self) {
         self.ok += more.ok;
         self.failed += more.failed;
@@ -149,8 +149,8 @@ impl CommandCounters {
         latency::add(&mut self.latencies, &more.latencies);
     }
 
-    /// What was counted since `before`; the longest one is of all times. `None` if something has
-    /// become less.
+    /// Returns the difference from `before`, except the largest command, which is of all time.
+    /// `None` if a counter has decreased.
     pub fn since(&self, before: &Self) -> Option<Self> {
         Some(Self {
             ok: self.ok.checked_sub(before.ok)?,
@@ -163,8 +163,9 @@ impl CommandCounters {
         })
     }
 
-    /// A latency in microseconds that so many percent of the successful ones took at most, by the
-    /// ends of buckets; 10 s also stands for what took longer. `None` if there were none.
+    /// Returns the latency that `percent` percent of the successful commands did not exceed, in
+    /// microseconds, by the upper bounds of buckets; 10 s also stands for longer latencies. `None`
+    /// if there were none.
     pub fn percentile_us(&self, percent: u8) -> Option<u64> {
         latency::percentile_us(&self.latencies, percent, LONGEST_US)
     }

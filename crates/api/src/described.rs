@@ -1,9 +1,9 @@
-//! What the descriptions of all requests under `/v1` have in common.
+//! The common parts of the descriptions of all requests under `/v1`.
 
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder};
 
-/// How any request may be refused: because of the caller, its rate, or input that can't be read.
+/// The refusals of any request: because of the caller, its rate, or input that can't be read.
 const REFUSALS: [(&str, &str); 6] = [
     ("400", "The request makes no sense: the message says why."),
     ("401", "There is no session and no token, or it is dead."),
@@ -13,7 +13,7 @@ const REFUSALS: [(&str, &str); 6] = [
     ("500", "The array is at fault."),
 ];
 
-/// How a body may be refused.
+/// The refusal of a body.
 const OF_BODY: (&str, &str) = ("415", "The body is not said to be JSON.");
 
 /// Adds the common refusals to operations that do not list them yet.
@@ -33,7 +33,7 @@ pub(crate) fn with_refusals(description: &mut OpenApi) {
     }
 }
 
-/// The operations of a path.
+/// Returns the operations of a path.
 pub(crate) fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     let PathItem { get, put, post, delete, patch, .. } = item;
     [get, put, post, delete, patch].into_iter().flatten()
@@ -45,8 +45,8 @@ fn refusal(why: &str) -> Response {
     ResponseBuilder::new().description(why).content("application/json", content).build()
 }
 
-/// The types of a description, without its requests: what the types of the web page are made of.
-/// Pages of lists repeat their items, and are left out.
+/// Returns the types of a description, without its requests: the types of the web page are
+/// generated from them. Pages of lists repeat their items, and are left out.
 pub(crate) fn types_only(mut description: OpenApi) -> OpenApi {
     description.paths.paths.clear();
     let components = description.components.get_or_insert_default();
@@ -56,7 +56,8 @@ pub(crate) fn types_only(mut description: OpenApi) -> OpenApi {
 
 #[cfg(test)]
 mod tests {
-    /// The page's types are made of this file when it is built, without this program.
+    /// The types of the web page are generated from this file when the page is built, without this
+    /// program.
     #[test]
     fn the_page_is_built_with_the_types_of_this_interface() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();

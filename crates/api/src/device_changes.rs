@@ -12,32 +12,32 @@ use crate::{ApiError, Device, Interface, Refusal, Shared, access};
 
 /// Changes the devices of the pool that is being served. Called from threads that may block.
 pub trait DeviceChanges: Send + Sync {
-    /// Makes a change; returns the number of the device that it was about.
+    /// Makes a change; returns the number of the device.
     ///
     /// # Errors
     /// See [`DeviceRefusal`].
     fn change(&self, change: DeviceChange) -> Result<u16, DeviceRefusal>;
 }
 
-/// A change of the devices of a pool. Numbers are those of [`Device::number`].
+/// A change of the devices of a pool. The numbers are those of [`Device::number`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceChange {
-    /// The pool gets another device, which catches up.
+    /// Adds a device to the pool; it then catches up.
     Add(DeviceAdd),
-    /// It goes out of the pool for good: it is not one of its devices any more.
+    /// Removes a device from the pool for good.
     Remove(u16),
-    /// Nothing is asked of it any more. It stays one of the pool's.
+    /// Stops using a device, which remains a device of the pool.
     TakeOut(u16),
-    /// It is out, and is to catch up.
+    /// Uses a device again that was taken out; it first catches up.
     TakeBack(u16),
-    /// It is read for some seconds, so that people see which one it is.
+    /// Reads the device for some seconds, so that people see which one it is.
     Identify(u16),
 }
 
-/// Why devices can't be changed so.
+/// Why a change of devices is refused.
 #[derive(Clone, Debug)]
 pub struct DeviceRefusal {
-    /// What sort of refusal it is.
+    /// The kind of refusal.
     pub kind: Kind,
     /// The code, for programs.
     pub code: &'static str,
@@ -100,7 +100,7 @@ async fn change(
     }
 }
 
-/// The device that was changed, or an array at fault.
+/// Returns the device that was changed, or an internal error if there is none.
 fn told(device: Option<Device>) -> Result<Json<Device>, ApiError> {
     device.map(Json).ok_or_else(ApiError::broken)
 }

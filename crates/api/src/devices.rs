@@ -1,5 +1,4 @@
-//! `/v1/devices` and `/v1/controllers`: what the array is made of. How the devices of a pool are
-//! changed: [`crate::device_changes`].
+//! `/v1/devices`: the devices of a pool. For changes of devices, see [`crate::device_changes`].
 
 use axum::Json;
 use axum::extract::State;
@@ -22,7 +21,7 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// What counts hosts' transfers: the only device, or all of several together.
+    /// Returns the device that counts hosts' transfers: the only one, or the sum of several.
     pub fn counting(&self) -> Option<&Device> {
         self.together.as_ref().or(self.devices.first())
     }
@@ -44,10 +43,10 @@ pub enum DeviceState {
 }
 
 impl DeviceState {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 4] = [Self::In, Self::CatchingUp, Self::Out, Self::Missing];
 
-    /// Its name in interfaces.
+    /// Returns the name in interfaces.
     pub fn name(self) -> &'static str {
         match self {
             Self::In => "in",
@@ -72,12 +71,12 @@ pub struct CatchingUp {
 }
 
 impl CatchingUp {
-    /// How long it takes yet, in words, if that is known: `2 h 5 min left`.
+    /// Returns the remaining time in words, if it is known: `2 h 5 min left`.
     pub fn left(&self) -> Option<String> {
         self.left_s.map(left)
     }
 
-    /// How many percent of what it needs it has, rounded down.
+    /// Returns the completed share of the work in percent, rounded down.
     pub fn percent(&self) -> u64 {
         let percent = u128::from(self.done_bytes) * 100;
         percent.checked_div(self.all_bytes.into()).map_or(100, |percent| percent as u64)
@@ -110,7 +109,7 @@ pub struct DeviceParts {
 }
 
 impl DeviceParts {
-    /// How long it takes yet, in words, if that is known: `2 h 5 min left`.
+    /// Returns the remaining time in words, if it is known: `2 h 5 min left`.
     pub fn left(&self) -> Option<String> {
         self.left_s.map(left)
     }
@@ -260,15 +259,16 @@ pub struct DeviceTransfers {
 }
 
 impl DeviceTransfers {
-    /// How many of the successful ones took longer than `us` microseconds, as far as buckets end
-    /// there.
+    /// Returns how many successful calls took longer than `us` microseconds, as precisely as the
+    /// bounds of the buckets allow.
     pub fn longer_than(&self, us: u64) -> u64 {
         let is_longer = |bucket: &&LatencyBucket| bucket.up_to_us.is_none_or(|up_to| up_to > us);
         self.latencies.iter().filter(is_longer).map(|bucket| bucket.count).sum()
     }
 
-    /// A latency in microseconds that so many percent of the successful ones took at most: where
-    /// their bucket ends, or the longest latency. `None` if there were none.
+    /// Returns the latency that `percent` percent of the successful calls did not exceed, in
+    /// microseconds: the upper bound of their bucket, or the longest latency. `None` if there were
+    /// none.
     pub fn percentile_us(&self, percent: u8) -> Option<u64> {
         latency::percentile_us(&self.latencies, percent, self.ok_latency_us_max)
     }
@@ -284,7 +284,7 @@ pub(crate) async fn devices(State(interface): Shared) -> Result<Json<Devices>, A
 }
 
 impl Interface {
-    /// The devices, with how much of the pool each of them holds.
+    /// Returns the devices, with how much of the pool each of them holds.
     pub(crate) fn devices(&self) -> Devices {
         let mut devices = self.telemetry.devices();
         let capacity_bytes = self.array.pool().capacity_bytes;

@@ -104,7 +104,7 @@ pub struct DirectorySettingsChange {
     pub roles: Vec<DirectoryRole>,
 }
 
-/// URIs as they are given; clients clear them by an empty one.
+/// Parses URIs; clients clear them with an empty one.
 pub(crate) fn uris(texts: &[String]) -> Result<Vec<DirectoryUri>, array::Error> {
     let given = texts.iter().filter(|text| !text.is_empty());
     given.map(|text| DirectoryUri::new(text)).collect()

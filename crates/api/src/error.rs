@@ -20,7 +20,7 @@ pub struct Refusal {
 
 /// A refusal with its status: 400 the request makes no sense, 401 no token, 403 the role does not
 /// allow it, 404 it names something that does not exist, 409 it conflicts with the current state,
-/// 507 there is no room, 503 the device takes no writes for now, 500 the array is at fault.
+/// 507 there is no space, 503 the device accepts no writes for now, 500 the array failed.
 #[derive(Debug)]
 pub struct ApiError {
     status: StatusCode,
@@ -32,7 +32,7 @@ impl ApiError {
         Self { status, body: Refusal { code: code.to_owned(), message: message.into() } }
     }
 
-    /// A refusal of this sort.
+    /// Returns a refusal of this kind.
     pub(crate) fn of_kind(kind: Kind, code: &str, message: impl Into<String>) -> Self {
         Self::new(status_of(kind), code, message)
     }
@@ -52,7 +52,7 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", text)
     }
 
-    /// A request that could not be read. `text` may span lines.
+    /// Returns the refusal of a request that could not be read. `text` may span lines.
     fn unreadable(status: StatusCode, text: &str) -> Self {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let code = match status {
@@ -94,7 +94,7 @@ impl From<array::Error> for ApiError {
 
 impl From<JsonRejection> for ApiError {
     fn from(rejection: JsonRejection) -> Self {
-        // The body may hold a secret: its values are not repeated.
+        // The body may contain a secret, so the refusal does not repeat its values.
         let text = match &rejection {
             JsonRejection::JsonSyntaxError(_) => "The body is not JSON.".to_owned(),
             other => without_value(other.body_text()),
@@ -103,7 +103,7 @@ impl From<JsonRejection> for ApiError {
     }
 }
 
-/// What is wrong with a value, without the value: the parser says `invalid type: WHAT, expected …`.
+/// Describes the error without the value: the parser says `invalid type: WHAT, expected …`.
 fn without_value(text: String) -> String {
     let parts = text.split_once(": invalid ");
     let parts = parts.and_then(|(place, rest)| Some((place, rest.rsplit_once(", expected ")?.1)));

@@ -1,5 +1,5 @@
 //! `GET /v1/history`: performance of the array, a volume, a host, a host group or a port over up to
-//! a year, with offloads, percentiles and peaks, and how full the pool was.
+//! a year, with offloads, percentiles and peaks, and the use of space of the pool.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::{ApiError, Interface, Refusal, Shared, blocking, ratio};
 
 /// The default time range: an hour.
 const DEFAULT_MS: u64 = 3_600_000;
-/// The most samples in one response: each has up to 2 KiB of text.
+/// The maximum samples of a response: each has up to 2 KiB of text.
 const SAMPLES_MAX: u64 = 3000;
 
 /// Which history to return.
@@ -168,7 +168,7 @@ impl CapacitySample {
 }
 
 impl CommandRates {
-    /// Those of a class, by its place.
+    /// Returns the sample of a class, by its index.
     fn of(point: &Point, at: usize) -> Self {
         let (class, covered_ms) = (&point.activity.0[at], point.covered_ms);
         let a_second = |sum: u64| sum as f64 * 1000.0 / covered_ms as f64;
@@ -204,12 +204,12 @@ impl HistorySample {
     }
 }
 
-/// Why there is no history, besides the errors of the array.
+/// Why there is no history, apart from the errors of the array.
 #[derive(Debug)]
 pub(crate) enum Unknown {
-    /// The range asked for is not kept.
+    /// The requested range is not kept.
     Range(RangeError),
-    /// What is kept can't be read.
+    /// The stored history can't be read.
     Unreadable,
 }
 
@@ -272,15 +272,15 @@ fn has_port(interface: &Interface, port: u64) -> bool {
     interface.facts.port_ids.iter().any(|id| u64::from(*id) == port)
 }
 
-/// What a history is of.
+/// The subject of a history.
 enum Of {
     Array,
-    /// An object, and when it was created.
+    /// An object, and its time of creation.
     One(Object, u64),
     Group(Hosts),
 }
 
-/// What is named.
+/// Returns the subject that a query names.
 fn of(array: &Array, query: &HistoryQuery) -> Result<Of, array::Error> {
     if let Some(name) = &query.volume {
         let volume = array.volume(name)?;
@@ -318,7 +318,7 @@ fn samples(
     Ok(HistorySamples { resolution_ms, samples })
 }
 
-/// The points of an object, without those of an earlier object that had the same id.
+/// Returns the points of an object, without those of an earlier object with the same id.
 fn points_of(interface: &Interface, range: &Range, of: &Of) -> Result<Vec<Point>, Unknown> {
     let history = &interface.history;
     match of {
@@ -332,7 +332,7 @@ fn points_of(interface: &Interface, range: &Range, of: &Of) -> Result<Vec<Point>
         Of::Group(group) => {
             let hosts: Vec<Object> = group.hosts.iter().map(|(host, _)| *host).collect();
             let mut points = together(group, &history.of_objects(range, &hosts)?, range.step_ms());
-            // Hosts have their peaks at different moments: these say nothing of all together.
+            // The peaks of hosts are at different times: they don't add up to a peak of the group.
             for point in &mut points {
                 point.activity = point.activity.with_peaks(point.covered_ms);
             }

@@ -1,7 +1,7 @@
 //! `/v1/hosts/{name}/check`: how a host uses the array, compared with best practice.
 //!
-//! Everything is judged from what the array itself has seen since its start. If it has seen nothing
-//! of a practice, the verdict says so.
+//! Every verdict is based on what the array itself has observed since its start. If it has observed
+//! nothing about a practice, the verdict says so.
 
 mod rows;
 mod timers;
@@ -74,21 +74,21 @@ pub struct HostCheck {
 /// Sessions that end within this time belong together: a host leaves its portals one after another.
 const TOGETHER_MS: u64 = 30_000;
 
-/// What the array has seen of a host.
+/// The array's observations of a host.
 #[derive(Clone, Debug, Default)]
 struct Evidence {
-    /// How many portals the array has.
+    /// The number of portals of the array.
     portals: usize,
-    /// The portals of each controller, by its name; of one alone there is nothing to say.
+    /// The portals of each controller, by its name; empty if there is only one controller.
     controllers: BTreeMap<&'static str, BTreeSet<u16>>,
-    /// Its current sessions and those that ended a moment ago; if there are none, the last ones.
+    /// The current sessions and those that ended just before; if there are none, the last ones.
     sessions: Vec<HostSession>,
-    /// Whether it no longer has a session.
+    /// Whether the host no longer has a session.
     has_left: bool,
     paths: Vec<PathCounters>,
-    /// How many volumes are connected to it.
+    /// The number of volumes connected to the host.
     volumes: usize,
-    /// Offloads that are off for some of them.
+    /// The offloads that are off for some of these volumes.
     off: BTreeSet<&'static str>,
 }
 
@@ -117,7 +117,7 @@ impl Evidence {
         })
     }
 
-    /// Its commands of a class, to all volumes.
+    /// Returns the host's commands of a class, to all volumes.
     fn commands(&self, class: &str) -> CommandCounters {
         let of_class = self.paths.iter().filter_map(|path| path.commands.get(class));
         of_class.fold(CommandCounters::default(), |mut sum, part| {
@@ -139,8 +139,8 @@ impl Evidence {
     }
 }
 
-/// The sessions by which a host is judged, and whether it has left: the current ones with those
-/// that ended a moment ago; without any, those that ended last.
+/// Returns the sessions by which a host is judged, and whether it has left: the current ones and
+/// those that ended just before; without current ones, those that ended last.
 fn known_sessions(
     live: Vec<HostSession>,
     ended: Vec<(u64, HostSession)>,

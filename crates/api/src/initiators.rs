@@ -1,5 +1,5 @@
-//! `/v1/initiators`: who came to log in and belongs to no host, or was refused. For whoever makes
-//! hosts: the names need not be typed.
+//! `/v1/initiators`: initiators that logged in without belonging to a host, or were refused.
+//! Whoever creates hosts need not type their names.
 
 use std::collections::BTreeMap;
 
@@ -50,8 +50,8 @@ pub struct Initiators {
     pub initiators: Vec<Initiator>,
 }
 
-/// All that came and have no host, or were refused. What no host could be given as a name is left
-/// out: anybody may say anything at a login.
+/// Returns all initiators without a host, and the refused ones. Leaves out names that are invalid
+/// for a host: anyone may send anything in a login.
 fn strangers(interface: &Interface) -> Vec<Initiator> {
     let mut found: BTreeMap<String, Initiator> = BTreeMap::new();
     for session in interface.watch.sessions() {

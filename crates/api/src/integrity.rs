@@ -1,4 +1,4 @@
-//! Scrubbing, and the damage it found.
+//! Scrubbing, and the damage that it found.
 
 use array::{Damage, DamageReport, Repair, ScrubStatus};
 use axum::Json;

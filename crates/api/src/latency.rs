@@ -13,8 +13,8 @@ pub struct LatencyBucket {
     pub count: u64,
 }
 
-/// A latency in microseconds that so many percent took at most: where their bucket ends, or
-/// `longest_us` if that is less. `None` if there were none.
+/// Returns the latency that `percent` percent did not exceed, in microseconds: the upper bound of
+/// their bucket, or `longest_us` if that is less. `None` if there were none.
 pub fn percentile_us(buckets: &[LatencyBucket], percent: u8, longest_us: u64) -> Option<u64> {
     let counted: u64 = buckets.iter().map(|bucket| bucket.count).sum();
     let wanted = (u128::from(counted) * u128::from(percent)).div_ceil(100) as u64;
@@ -26,7 +26,7 @@ pub fn percentile_us(buckets: &[LatencyBucket], percent: u8, longest_us: u64) ->
     Some(found.up_to_us.unwrap_or(u64::MAX).min(longest_us))
 }
 
-/// Adds buckets to others, which stay in their order.
+/// Adds buckets to a sum, which stays in order.
 pub(crate) fn add(sum: &mut Vec<LatencyBucket>, more: &[LatencyBucket]) {
     for bucket in more {
         let end = |bucket: &LatencyBucket| bucket.up_to_us.unwrap_or(u64::MAX);
@@ -37,7 +37,7 @@ pub(crate) fn add(sum: &mut Vec<LatencyBucket>, more: &[LatencyBucket]) {
     }
 }
 
-/// What was counted since `before`; `None` if something has become less.
+/// Returns the difference from `before`; `None` if a count has decreased.
 pub(crate) fn since(
     before: &[LatencyBucket],
     after: &[LatencyBucket],

@@ -1,9 +1,9 @@
 //! The management interface: JSON over HTTP, under `/v1`, and [`rest`] under `/api`.
 //!
-//! This crate defines the requests, what they mean and how they are refused; it opens no socket and
-//! reads no clock. The listening program passes [`router`] what it needs in an [`Interface`].
-//! [`access`] decides who may send which request. `GET /v1/openapi.json` describes all of it, from
-//! the same source as the handlers.
+//! This crate defines the requests, their meaning and their refusals; it opens no socket and reads
+//! no clock. The listening program passes an [`Interface`] to [`router`]. [`access`] decides who
+//! may send which request. `GET /v1/openapi.json` describes all requests, from the same source as
+//! the handlers.
 //!
 //! A refusal is `{"code": …, "message": …}`: the code is for programs and does not change, the
 //! message is one line for people.
@@ -98,28 +98,29 @@ pub use space::{PoolSpace, Space, SpaceFigures};
 pub use time_servers::{TimeServer, TimeServers};
 pub use types::*;
 
-/// The longest body of a request, in bytes: a host with all of its names, several times over.
+/// The maximum size of a request's body, in bytes: a host with all of its names, several times
+/// over.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
-/// How long a client may pause while it sends a body.
+/// The maximum pause of a client while it sends a body.
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The most objects in one response that is a list.
+/// The maximum number of objects in a list response.
 pub const PAGE_MAX: usize = 10_000;
 
-/// What the interface manages, and what it can't get by itself.
+/// What the interface manages, and the external functions that it needs.
 pub struct Interface {
     /// The objects of the array.
     pub array: Arc<Array>,
     /// Authentication and rate limits.
     pub access: Access,
-    /// The program and how it was started.
+    /// The program and its parameters.
     pub facts: Facts,
     /// The counters of the front end.
     pub telemetry: Arc<dyn Telemetry>,
-    /// How the devices of the pool are changed.
+    /// Changes the devices of the pool.
     pub changes: Arc<dyn DeviceChanges>,
     /// The sessions of hosts, and the destinations of notifications.
     pub watch: Arc<dyn Watch>,
-    /// Its counters over a year.
+    /// The counters over a year.
     pub history: Arc<::history::History>,
     /// The time in milliseconds since 1970.
     pub now_ms: fn() -> u64,
@@ -130,95 +131,97 @@ pub struct Interface {
 pub struct Facts {
     /// The version of the program.
     pub version: String,
-    /// Where the target listens, as `ADDR:PORT`.
+    /// The addresses of the target, as `ADDR:PORT`.
     pub portals: Vec<String>,
     /// The relative identifiers of these ports, in the same order.
     pub port_ids: Vec<u16>,
     /// `commit` or `flush`.
     pub durability: String,
-    /// When it was started, in milliseconds since 1970.
+    /// The time of the start, in milliseconds since 1970.
     pub started_ms: u64,
-    /// Its process.
+    /// The id of the process.
     pub pid: u32,
     /// Whether this is the second of two controllers, `CT1`.
     pub is_second: bool,
-    /// How many of the portals, the last ones, are those of the other controller.
+    /// How many of the portals, the last ones, belong to the other controller.
     pub elsewhere: usize,
 }
 
 /// The counters of the front end. Called from a thread that may block.
 pub trait Telemetry: Send + Sync {
-    /// The counters; the interface fills in the names of volumes.
+    /// Returns the counters; the interface fills in the names of volumes.
     fn counters(&self) -> Counters;
 
-    /// The same without what each initiator did to each volume, which may be many.
+    /// Returns the same without the counters per initiator and volume, which may be many.
     fn totals(&self) -> Counters {
         Counters { paths: Vec::new(), ..self.counters() }
     }
 
-    /// The devices of the pool; the interface fills in how much they hold.
+    /// Returns the devices of the pool; the interface fills in how much they hold.
     fn devices(&self) -> Devices;
 }
 
 /// The sessions of hosts, and the destinations of notifications. Called from threads that may
 /// block.
 pub trait Watch: Send + Sync {
-    /// All sessions that carry commands; the interface fills in hosts and portals.
+    /// Returns all sessions that carry commands; the interface fills in hosts and portals.
     fn sessions(&self) -> Vec<HostSession>;
 
-    /// The most recently ended sessions of each initiator and portal, each with when it ended, in
+    /// Returns the most recently ended sessions of each initiator and portal, each with its end, in
     /// milliseconds since 1970.
     fn ended_sessions(&self) -> Vec<(u64, HostSession)>;
 
-    /// What is known of the other controller, if there are two and it is there.
+    /// Returns what is known about the other controller, if there are two and it is running.
     fn other_controller(&self) -> Option<OtherController> {
         None
     }
 
-    /// Whether the other controller is kept down, because somebody has asked for that.
+    /// Returns whether the other controller is kept stopped on request.
     fn is_other_stopped(&self) -> bool {
         false
     }
 
-    /// Has the other controller ended and kept down, or started again. The error is the reason why
-    /// that can't be had, for people.
+    /// Stops the other controller and keeps it stopped, or starts it again. The error is the reason
+    /// why that is not possible, for people.
     fn keep_other_down(&self, _down: bool) -> Result<(), String> {
         Err("nothing here starts and stops controllers".into())
     }
 
-    /// Leaves the pool to the other controller, some time after the return. Called only if it is
-    /// there.
+    /// Switches the pool to the other controller, some time after the return. Called only if the
+    /// other controller is running.
     fn switch(&self) {}
 
-    /// The last refused login of each initiator, by its name as it said: of a bounded number.
+    /// Returns the last refused login of each initiator, by the name in its login; their number is
+    /// bounded.
     fn refused_logins(&self) -> Vec<(String, RefusedLogin)>;
 
-    /// The time servers, with what they said last.
+    /// Returns the time servers, with their last responses.
     fn time_servers(&self) -> Vec<TimeServer> {
         Vec::new()
     }
 
-    /// Asks all time servers, and waits for what they say.
+    /// Queries all time servers, and waits for their responses.
     fn test_time_servers(&self) -> Vec<TimeServer> {
         Vec::new()
     }
 
-    /// Begins a login at the directory service. Does not wait: `tell` gets the outcome, on another
-    /// thread.
+    /// Starts a login at the directory service. Does not wait: `tell` receives the result, on
+    /// another thread.
     fn log_in_by_directory(&self, _user: String, _password: String, tell: TellLogin) {
         tell(DirectoryLogin::Refused);
     }
 
-    /// Tests the servers of the directory service, and waits for what comes of it.
+    /// Tests the servers of the directory service, and waits for the results.
     fn test_directory(&self) -> Vec<DirectoryServer> {
         Vec::new()
     }
 
-    /// Sends one test event to each destination whose name is wanted, and waits for the results.
+    /// Sends a test event to each destination that `is_wanted` accepts by name; waits for the
+    /// results.
     fn test_notifications(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<NotificationTest>;
 }
 
-/// The header of a body that is JSON already.
+/// The header of a body that is already JSON.
 const JSON: (HeaderName, &str) = (CONTENT_TYPE, "application/json");
 
 type Shared = axum::extract::State<Arc<Interface>>;
@@ -232,7 +235,7 @@ type Shared = axum::extract::State<Arc<Interface>>;
 )]
 struct Description;
 
-/// The whole interface, as a service for one HTTP server. Must run within a tokio runtime.
+/// Returns the whole interface, as a service for an HTTP server. Must run within a tokio runtime.
 pub fn router(interface: Arc<Interface>) -> Router {
     let described = Arc::<OnceLock<Bytes>>::default();
     let (routes, _) = routes().split_for_parts();
@@ -247,15 +250,15 @@ pub fn router(interface: Arc<Interface>) -> Router {
         .layer(RequestBodyTimeoutLayer::new(BODY_TIMEOUT))
 }
 
-/// The description of the interface: OpenAPI 3.1.
+/// Returns the description of the interface: OpenAPI 3.1.
 pub fn openapi() -> utoipa::openapi::OpenApi {
     let mut description = routes().split_for_parts().1;
     description.merge(rest::routes().split_for_parts().1);
     described(rest::described(description))
 }
 
-/// The description is long, never changes, and takes tens of milliseconds to be made: not at the
-/// start, when hosts wait, but when it is asked for first.
+/// Returns the description. It is long, never changes, and takes tens of milliseconds to create, so
+/// it is created at the first request: not at the start, when hosts wait.
 async fn describe(described: Arc<OnceLock<Bytes>>) -> Result<impl IntoResponse, ApiError> {
     let make = || match serde_json::to_vec(&openapi()) {
         Ok(text) => Bytes::from(text),
@@ -265,7 +268,7 @@ async fn describe(described: Arc<OnceLock<Bytes>>) -> Result<impl IntoResponse, 
     made.map(|text| ([JSON], text)).map_err(|_| ApiError::broken())
 }
 
-/// The types of [`openapi`], without the requests: what `web/openapi.json` holds.
+/// Returns the types of [`openapi`], without the requests: the content of `web/openapi.json`.
 pub fn types_for_the_page() -> utoipa::openapi::OpenApi {
     described::types_only(openapi())
 }

@@ -4,17 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Evidence, HostCheckRow, Verdict, timers};
 
-/// The least commands for which shares of paths mean something.
+/// The minimum number of commands for which shares of paths are meaningful.
 const COMMANDS_MIN: u64 = 1_000;
-/// How many portals a host should use, if the array has that many: two of each of two controllers.
+/// The number of portals that a host should use, if the array has that many: two of each of two
+/// controllers.
 const PATHS_BEST: usize = 4;
-/// The longest EXTENDED COPY that a host sends by its own setting, in bytes.
+/// The longest EXTENDED COPY that a host sends with the recommended setting, in bytes.
 const COPY_BEST_BYTES: u64 = 16 << 20;
-/// How much a host must have written before the check complains that it reclaims nothing, in bytes.
+/// The minimum that a host must have written before the check reports that it reclaims nothing, in
+/// bytes.
 const WRITTEN_MIN_BYTES: u64 = 1 << 30;
-/// The least MaxBurstLength that does not slow large writes down: what ESXi asks for.
+/// The minimum MaxBurstLength that does not slow large writes down: the value that ESXi requests.
 const BURST_BEST_BYTES: u32 = 262_144;
-/// Zeros sent as data, from which on the check mentions them, in bytes.
+/// The minimum of zeros sent as data that the check reports, in bytes.
 const ZEROS_MIN_BYTES: u64 = 64 << 20;
 const MIB: f64 = (1 << 20) as f64;
 
@@ -90,7 +92,7 @@ fn multipath(evidence: &Evidence) -> HostCheckRow {
     row("multipath", verdict, seen, how)
 }
 
-/// Of an array with two controllers: whether a host would go on without either.
+/// Checks, for an array with two controllers, that a host would continue without either.
 fn both_controllers(evidence: &Evidence) -> Option<HostCheckRow> {
     if evidence.controllers.is_empty() {
         return None;
@@ -159,7 +161,7 @@ fn round_robin(evidence: &Evidence) -> HostCheckRow {
         .map(|(portal, commands)| format!("portal {portal}: {}%", commands * 100 / total))
         .collect();
     let least = by_portal.values().min().copied().unwrap_or(0);
-    // Half of an even share: hosts start at different paths, and some commands are no I/O.
+    // At least half of an even share: hosts start on different paths, and some commands are no I/O.
     let is_even = least * 2 * by_portal.len() as u64 >= total;
     row("round_robin", judged(is_even), format!("{}.", shares.join(", ")), how)
 }
@@ -180,7 +182,7 @@ fn offloads_on(evidence: &Evidence) -> HostCheckRow {
     row("offloads_on", verdict, seen, how)
 }
 
-/// The row of an offload that the host uses, has refused, or was not seen to use.
+/// Returns the row of an offload that the host uses, that was refused, or that was not observed.
 fn used(evidence: &Evidence, check: &str, class: &str, how: How) -> HostCheckRow {
     let commands = evidence.commands(class);
     let (ok, failed) = (commands.ok, commands.failed);
@@ -233,7 +235,7 @@ fn zero_used(evidence: &Evidence) -> HostCheckRow {
     }
     let written: u64 = evidence.paths.iter().map(|path| path.zeros_written_bytes).sum();
     if written >= ZEROS_MIN_BYTES {
-        // Some programs write zeros whatever the host does: it counts only if most data is zeros.
+        // Some programs write zeros on any host: only a majority of zeros counts.
         if zeros.ok == 0 || written > zeros.bytes {
             row.verdict = Verdict::Improve;
         }

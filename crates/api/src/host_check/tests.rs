@@ -1,4 +1,4 @@
-//! Each practice, with and without evidence.
+//! Tests each practice, with and without evidence.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The timers that a host should have. Hosts report none of them to the array, so none is judged.
+//! The recommended timers of a host. Hosts report none of them to the array, so none is judged.
 
 use super::HostCheckRow;
 use super::rows::{How, row};
@@ -16,7 +16,7 @@ fn unreported(check: &str, how: How, windows: &str) -> HostCheckRow {
     HostCheckRow { windows, unreported, ..row(check, Verdict::Unseen, UNREPORTED, how) }
 }
 
-/// How a path is found out that is silent: one whose connection ends is found at once.
+/// The detection of a silent path: a path whose connection ends is detected at once.
 fn nop() -> HostCheckRow {
     let how = How {
         best: "The host asks every 5 to 15 seconds whether a path lives, and waits no longer.",
@@ -30,7 +30,7 @@ fn nop() -> HostCheckRow {
     unreported("nop_timeout", how, windows)
 }
 
-/// How long commands wait for a path that is lost before they go over another one.
+/// How long commands wait for a lost path before they are sent over another one.
 fn path_lost() -> HostCheckRow {
     let how = How {
         best: "With other paths there, commands leave one that is lost after 5 to 20 seconds.",
@@ -43,7 +43,7 @@ fn path_lost() -> HostCheckRow {
     unreported("path_timeout", how, windows)
 }
 
-/// How long commands wait where no path is left: longer than both controllers take to be back.
+/// How long commands wait without any path: longer than both controllers need to return.
 fn no_path() -> HostCheckRow {
     let how = How {
         best: "With no path there, commands wait for two minutes before they fail.",

@@ -13,7 +13,7 @@ const PIECE: usize = 250;
 /// Commands by class.
 type Commands = BTreeMap<String, CommandCounters>;
 
-/// The commands of all hosts and what they took, and the same for a limited number of volumes and
+/// Adds the commands of all hosts and their costs, and the same for a limited number of volumes and
 /// hosts.
 pub(super) fn add(interface: &Interface, page: &mut Exposition, volumes: usize, hosts: usize) {
     let counters = interface.telemetry.counters();
@@ -34,7 +34,7 @@ pub(super) fn add(interface: &Interface, page: &mut Exposition, volumes: usize, 
         .count(&[("kind", "host")], counts.hosts.saturating_sub(hosts_shown) as u64);
 }
 
-/// How long commands took.
+/// Adds the latencies of commands.
 fn durations(counters: &Counters, page: &mut Exposition) {
     let help = "How long commands took that succeeded, by class.";
     let mut family = page.histogram("holdfast_command_duration_seconds", help);
@@ -59,7 +59,7 @@ fn memory(counters: &Counters, page: &mut Exposition) {
         .count(&[], memory.evictions);
 }
 
-/// Returns how many were shown.
+/// Adds the commands of volumes; returns how many volumes were added.
 fn of_volumes(
     interface: &Interface,
     page: &mut Exposition,
@@ -97,7 +97,7 @@ fn of_volumes(
     volumes.len()
 }
 
-/// The limits of volumes that have some.
+/// Adds the limits of the volumes that have limits.
 fn limits(volumes: &[array::VolumeInfo], page: &mut Exposition) {
     let help = "Reads, writes and offloads a second that a volume is limited to.";
     let mut iops = page.gauge("holdfast_volume_limit_commands_per_second", help);
@@ -115,7 +115,7 @@ fn limits(volumes: &[array::VolumeInfo], page: &mut Exposition) {
     }
 }
 
-/// The limits of volume groups that have some. There are few groups.
+/// Adds the limits of the volume groups that have limits. There are few groups.
 fn group_limits(interface: &Interface, page: &mut Exposition) {
     let groups = interface.array.volume_group_limits_by_name();
     let help = "Reads, writes and offloads a second that the volumes of a group are limited to.";
@@ -134,7 +134,7 @@ fn group_limits(interface: &Interface, page: &mut Exposition) {
     }
 }
 
-/// Returns how many were shown.
+/// Adds the commands of hosts; returns how many hosts were added.
 fn of_hosts(
     interface: &Interface,
     page: &mut Exposition,
@@ -157,7 +157,7 @@ fn of_hosts(
     hosts.len()
 }
 
-/// The sums over all paths with the same key.
+/// Returns the sums over all paths with the same key.
 fn sums<K: Ord>(
     paths: &[PathCounters],
     key: impl Fn(&PathCounters) -> Option<K>,
@@ -173,7 +173,7 @@ fn sums<K: Ord>(
     sums
 }
 
-/// The three families of commands: the count of the latencies is the number of commands.
+/// Adds the three families of commands: the count of the latencies is the number of commands.
 fn told(page: &mut Exposition, of: &str, help: &str, rows: &[(&str, &str, &Commands)]) {
     let name = format!("holdfast_{of}commands_total");
     let mut total = page.counter(&name, &format!("Commands {help} and result."));
@@ -216,7 +216,7 @@ fn each(
     }
 }
 
-/// For the sum over all objects, the class is the only label.
+/// Returns the labels. For the sum over all objects, the class is the only one.
 fn labels<'a>(label: &'a str, object: &'a str, class: &'a str) -> Vec<(&'a str, &'a str)> {
     match label {
         "" => vec![("class", class)],
@@ -224,7 +224,7 @@ fn labels<'a>(label: &'a str, object: &'a str, class: &'a str) -> Vec<(&'a str, 
     }
 }
 
-/// The first `limit` objects of a list, read in pieces so that no lock is held for long.
+/// Returns the first `limit` objects of a list, read in pieces so that no lock is held for long.
 fn in_pieces<T>(
     most: usize,
     piece: impl Fn(Option<&str>, usize) -> Vec<T>,

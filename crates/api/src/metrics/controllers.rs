@@ -4,7 +4,7 @@ use super::Exposition;
 use crate::Interface;
 use crate::controllers::Controller;
 
-/// Which controllers are there, and which of them has the pool.
+/// Adds the state of each controller, and which of them has the pool.
 pub(super) fn controllers(interface: &Interface, page: &mut Exposition) {
     let all = Controller::all(interface);
     let mut ready = page.gauge("holdfast_controller_ready", "Whether the controller is there.");

@@ -3,7 +3,7 @@
 use super::{Exposition, add_latencies};
 use crate::{CatchingUp, Device, DeviceHealth, DeviceState, DeviceTransfers, Interface};
 
-/// The devices, as hosts' commands wait for them.
+/// Adds the devices, from the view of hosts' commands.
 pub(super) fn devices(interface: &Interface, page: &mut Exposition) {
     let all_devices = interface.devices();
     let devices: Vec<&Device> = all_devices.counting().into_iter().collect();
@@ -29,8 +29,8 @@ pub(super) fn devices(interface: &Interface, page: &mut Exposition) {
     health(&all_devices.devices, page);
 }
 
-/// The families of what devices were asked, of each a kind: how often, how many bytes, how long it
-/// took, and what has not ended yet. `help` is that of the first and the last.
+/// Adds the families of the calls to devices, by kind: count, bytes, latency, and calls in
+/// progress. `help` is that of the first and the last.
 fn asked(
     name: &str,
     [total, under_way]: [&str; 2],
@@ -43,7 +43,7 @@ fn asked(
         family.count(&labels("ok"), of.ok).count(&labels("failed"), of.failed);
     }
     let mut family = page.counter(&format!("{name}_bytes_total"), "Bytes that these moved.");
-    // A flush moves none.
+    // A flush transfers no bytes.
     for (device, kind, of) in all.iter().filter(|(_, kind, _)| *kind != "flush") {
         family.count(&[("device", device), ("kind", kind)], of.bytes);
     }
@@ -59,7 +59,7 @@ fn asked(
     }
 }
 
-/// What block devices say of their own health, as far as they do.
+/// Adds the health that block devices report about themselves.
 fn health(devices: &[Device], page: &mut Exposition) {
     let told: Vec<(String, &DeviceHealth)> = devices
         .iter()
@@ -87,7 +87,7 @@ fn health(devices: &[Device], page: &mut Exposition) {
     add("holdfast_device_health_time_seconds", help, |it| Some(it.told_ms? as f64 / 1000.0));
 }
 
-/// What each device was asked by whomever.
+/// Adds the calls to each device, from all callers.
 fn calls(devices: &[Device], page: &mut Exposition) {
     let names: Vec<String> = devices.iter().map(named).collect();
     let all: Vec<_> = names
@@ -109,7 +109,7 @@ fn calls(devices: &[Device], page: &mut Exposition) {
     }
 }
 
-/// What tells a device from others: where it is, or its number if that is not known.
+/// Returns the label of a device: its path, or its number if the path is unknown.
 fn named(device: &Device) -> String {
     match device.name.is_empty() {
         true => format!("device {}", device.number),
@@ -117,7 +117,7 @@ fn named(device: &Device) -> String {
     }
 }
 
-/// What each device does in its pool, and how it fares.
+/// Adds the state and progress of each device in its pool.
 fn members(devices: &[Device], page: &mut Exposition) {
     let help = "What the device does in its pool: 1 for its state, 0 for all others.";
     let mut family = page.gauge("holdfast_device_state", help);
@@ -164,7 +164,7 @@ fn members(devices: &[Device], page: &mut Exposition) {
     }
 }
 
-/// What is left to be made again, or moved, of devices that leave.
+/// Adds what remains to be rebuilt or moved of devices that leave.
 fn leaving(devices: &[Device], page: &mut Exposition) {
     let help = "Parts of the device, of a pool in stripes, that columns are in.";
     let mut family = page.gauge("holdfast_device_used_parts", help);
@@ -185,7 +185,7 @@ fn catching_up(devices: &[Device]) -> impl Iterator<Item = (String, CatchingUp)>
     devices.iter().filter_map(|device| Some((named(device), device.catching_up?)))
 }
 
-/// What became of writes that a device has refused, and of flushes that have failed.
+/// Adds the outcomes of writes that a device refused, and of failed flushes.
 fn refusals(devices: &[&Device], page: &mut Exposition) {
     let help = "How often something went elsewhere that the device had refused.";
     let mut family = page.counter("holdfast_device_moved_writes_total", help);

@@ -1,4 +1,4 @@
-//! Families of metrics, as they are collected for one response.
+//! Families of metrics, collected for one response.
 
 use prometheus::proto::{
     Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType, Summary,
@@ -17,23 +17,23 @@ pub(crate) struct Family<'a> {
 }
 
 impl Exposition {
-    /// A value that goes up and down. A name ends in its unit: `_bytes`, `_seconds`, `_ratio`; a
-    /// count has no unit.
+    /// Adds a value that goes up and down. A name ends in its unit: `_bytes`, `_seconds`, `_ratio`;
+    /// a count has no unit.
     pub(crate) fn gauge(&mut self, name: &str, help: &str) -> Family<'_> {
         self.family(name, help, MetricType::GAUGE)
     }
 
-    /// A value that only goes up while the program runs. A name ends in `_total`.
+    /// Adds a value that only goes up while the program runs. A name ends in `_total`.
     pub(crate) fn counter(&mut self, name: &str, help: &str) -> Family<'_> {
         self.family(name, help, MetricType::COUNTER)
     }
 
-    /// The count of some events, and the sum of their values.
+    /// Adds the count of events, and the sum of their values.
     pub(crate) fn summary(&mut self, name: &str, help: &str) -> Family<'_> {
         self.family(name, help, MetricType::SUMMARY)
     }
 
-    /// As a summary, and how many values were how large.
+    /// Adds a summary with the distribution of the values.
     pub(crate) fn histogram(&mut self, name: &str, help: &str) -> Family<'_> {
         self.family(name, help, MetricType::HISTOGRAM)
     }
@@ -48,11 +48,11 @@ impl Exposition {
         Family { family: &mut self.families[at] }
     }
 
-    /// All of it as text, in the order in which it was added; families without a sample are left
-    /// out.
+    /// Returns all metrics as text, in the order in which they were added, without families that
+    /// have no sample.
     ///
     /// # Errors
-    /// If a family has no name.
+    /// A family has no name.
     pub(crate) fn text(self) -> Result<String, Error> {
         let told = self.families.into_iter().filter(|family| !family.get_metric().is_empty());
         TextEncoder::new().encode_to_string(&told.collect::<Vec<_>>())
@@ -107,7 +107,7 @@ impl Family<'_> {
         let mut told = Vec::new();
         for (upper_bound, own_count) in buckets {
             count += own_count;
-            // The encoder adds an infinite one by itself, and spells it as Prometheus wants it.
+            // The encoder adds an infinite one itself, in the spelling of Prometheus.
             if upper_bound.is_finite() {
                 let mut bucket = Bucket::default();
                 bucket.set_upper_bound(upper_bound);

@@ -6,8 +6,8 @@
 //!
 //! # How to add a metric
 //!
-//! A function that takes the [`Interface`] and adds families to the [`Exposition`], and a line with
-//! it in [`SOURCES`]. What has one series for each object of some kind must have a bound.
+//! Write a function that takes the [`Interface`] and adds families to the [`Exposition`], and add
+//! it to [`SOURCES`]. Families with one series per object must have a bound.
 //!
 //! ```text
 //! pub(super) fn alerts(interface: &Interface, page: &mut Exposition) {
@@ -51,7 +51,7 @@ fn add_latencies(
     family.buckets(labels, buckets, seconds(sum_us));
 }
 
-/// The functions that add metrics, in the order in which they are shown.
+/// The functions that add metrics, in the order of the output.
 const SOURCES: &[fn(&Interface, &mut Exposition)] = &[
     pool::array,
     pool::space,
@@ -62,7 +62,7 @@ const SOURCES: &[fn(&Interface, &mut Exposition)] = &[
     time::time,
 ];
 
-/// How many volumes, and how many hosts, have series of their own by default.
+/// The default number of volumes, and of hosts, with series of their own.
 const OBJECTS_DEFAULT: usize = 1000;
 
 /// Which series to return.

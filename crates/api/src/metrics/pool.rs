@@ -3,7 +3,7 @@
 use super::Exposition;
 use crate::{Interface, Optimize, Pool, Scrub, SpaceFigures};
 
-/// The array: its version, when it was started, and how many objects it has.
+/// Adds the array: its version, its start time, and the number of its objects.
 pub(super) fn array(interface: &Interface, page: &mut Exposition) {
     let (facts, counts) = (&interface.facts, interface.array.counts());
     let name = interface.array.name();
@@ -22,7 +22,7 @@ pub(super) fn array(interface: &Interface, page: &mut Exposition) {
         .count(&[], counts.connections as u64);
 }
 
-/// The space of the pool.
+/// Adds the space of the pool.
 pub(super) fn space(interface: &Interface, page: &mut Exposition) {
     let pool = Pool::from(interface.array.pool());
     for (name, help, bytes) in [
@@ -81,7 +81,7 @@ pub(super) fn space(interface: &Interface, page: &mut Exposition) {
         .add(&[], figures.as_of_ms as f64 / 1000.0);
 }
 
-/// Background work, and its findings.
+/// Adds background work, and its findings.
 pub(super) fn work(interface: &Interface, page: &mut Exposition) {
     let pool = interface.array.pool();
     page.counter("holdfast_commits_total", "Commits since the start.")

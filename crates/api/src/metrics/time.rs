@@ -3,7 +3,7 @@
 use super::Exposition;
 use crate::Interface;
 
-/// What each time server says of the clock.
+/// Adds whether each time server answers, and the clock's offset from it.
 pub(super) fn time(interface: &Interface, page: &mut Exposition) {
     let all = interface.watch.time_servers();
     let help = "Whether the time server answers.";
