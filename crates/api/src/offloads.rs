@@ -1,4 +1,4 @@
-//! Offloads, as they are shown and switched.
+//! The representation and the switches of offloads.
 
 use block::{Offload, Offloads};
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ impl From<Offloads> for OffloadSettings {
 }
 
 impl OffloadSettings {
-    /// Each offload, and whether it is on.
+    /// Returns each offload, and whether it is on.
     pub fn each(&self) -> [(Offload, bool); Offload::ALL.len()] {
         [
             (Offload::CompareAndWrite, self.compare_and_write),
@@ -67,7 +67,7 @@ pub struct OffloadChange {
 }
 
 impl OffloadChange {
-    /// The field of an offload.
+    /// Returns the field of an offload.
     pub fn of(&mut self, offload: Offload) -> &mut Option<bool> {
         match offload {
             Offload::CompareAndWrite => &mut self.compare_and_write,
@@ -78,7 +78,7 @@ impl OffloadChange {
         }
     }
 
-    /// The switches in the form that the array takes.
+    /// Returns the switches in the form that the array accepts.
     pub(crate) fn switches(mut self) -> Vec<(Offload, bool)> {
         let asked = |offload| self.of(offload).map(|on| (offload, on));
         Offload::ALL.into_iter().filter_map(asked).collect()

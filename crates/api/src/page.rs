@@ -16,8 +16,8 @@ pub struct Page {
 }
 
 impl Page {
-    /// The objects of this page, and whether there are more: `find` returns up to a number of those
-    /// after a name.
+    /// Returns the objects of this page, and whether there are more. `find` returns up to a number
+    /// of objects after a name.
     pub(crate) fn of<T>(&self, find: impl FnOnce(Option<&str>, usize) -> Vec<T>) -> (Vec<T>, bool) {
         let limit = self.limit.unwrap_or(crate::PAGE_MAX).clamp(1, crate::PAGE_MAX);
         let mut found = find(self.after.as_deref(), limit + 1);
@@ -47,7 +47,7 @@ impl VolumeFilter {
     }
 }
 
-/// A whole number in a query, within the range that the description gives: below 2^63.
+/// Parses a whole number in a query, within the range that the description gives: below 2^63.
 pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let number = Option::<u64>::deserialize(deserializer)?;
     match number {

@@ -1,6 +1,6 @@
-//! `admins`, their passwords and API tokens. A user is identified by a password at the page, and by
-//! API tokens everywhere, of which it may have several. Clients of REST 2.x expect one for each
-//! user: creating one gives it the name [`TOKEN_NAME`], and removing it withdraws all.
+//! `admins`, their passwords and API tokens. A user authenticates with a password on the web page,
+//! and with API tokens everywhere. A user may have several tokens, but clients of REST 2.x expect
+//! one: creating a token names it [`TOKEN_NAME`], and removing it withdraws all.
 
 use array::{NewToken, Role, TokenInfo, TokenName, UserInfo, UserName, UserUpdate};
 use axum::Extension;
@@ -17,7 +17,7 @@ use crate::access::login::session_of;
 use crate::access::{Origin, Token};
 use crate::{Interface, Shared};
 
-/// The name of a token that is made here.
+/// The name of a token that is created here.
 const TOKEN_NAME: &str = "rest";
 /// A user.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -177,7 +177,7 @@ fn role_of(role: Option<RolePost>) -> Result<Option<Role>, Refused> {
     Ok(role.map(|role| Role::parse(&role.name)).transpose()?)
 }
 
-/// The one user that a request names: each is changed in a commit of its own.
+/// Returns the only user that a request names: each is changed in a commit of its own.
 fn the_name(query: &mut Query) -> Result<String, Refused> {
     let mut names = query.required("names")?;
     match (names.pop(), names.is_empty()) {

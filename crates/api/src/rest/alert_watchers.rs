@@ -1,5 +1,5 @@
-//! `alert-watchers`: who gets mail about alerts. They are kept in the pool; the relay that the mail
-//! goes by is that of `smtp-servers`.
+//! `alert-watchers`: the recipients of mail about alerts. The pool stores them; the mail relay is
+//! that of `smtp-servers`.
 
 use array::Watcher;
 use axum::extract::State;

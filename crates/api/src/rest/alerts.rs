@@ -1,4 +1,4 @@
-//! `alerts`: what is wrong, in the terms of REST 2.x.
+//! `alerts`: alerts, in the terms of REST 2.x.
 
 use std::collections::BTreeSet;
 
@@ -89,7 +89,7 @@ impl RestAlert {
 }
 
 impl Listed for RestAlert {
-    /// In the order of the numbers.
+    /// Returns a key that sorts by number.
     fn key(&self) -> String {
         format!("{:>20}", self.name)
     }
@@ -112,13 +112,13 @@ struct FlaggedParam {
     flagged: Option<bool>,
 }
 
-/// The numbers of the alerts that are named.
+/// Returns the numbers of the selected alerts.
 fn numbers(interface: &Interface, selection: &Selection) -> Result<Vec<u64>, Refused> {
     let ids = Ids::of(&interface.array);
     let names = selection.names(|id| Some(ids.number(Kind::Alert, id)?.to_string()))?;
     each(&names, |name| {
         let number: Result<u64, _> = name.parse();
-        // Only the canonical form: an alert has one name.
+        // Accepts only the canonical form: an alert has one name.
         let number = number.ok().filter(|number| number.to_string() == name);
         let number = number.ok_or_else(|| Error::NoSuchAlert(array::shown(name)))?;
         Ok(interface.array.alert(number)?.number)

@@ -12,12 +12,12 @@ use super::{
 };
 use crate::{Interface, Shared};
 
-/// The software version of FlashArrays that is reported: clients derive from it which requests
-/// exist. This is the first one that had the last version of REST implemented here. The version of
-/// this program is at `GET /v1/version`.
+/// The reported software version of FlashArrays: clients derive the available requests from it.
+/// This is the first version with the latest REST version implemented here. `GET /v1/version`
+/// returns the version of this program.
 pub const COMPATIBLE_VERSION: &str = "6.4.10";
 
-/// After how many milliseconds without a request a session ends.
+/// The idle timeout of a session, in milliseconds.
 const IDLE_TIMEOUT_MS: u64 = 30 * 60 * 1000;
 
 /// The array.
@@ -145,7 +145,7 @@ macro_rules! listed_by_name {
 listed_by_name!(RestArray, RestArraySpace);
 pub(super) use listed_by_name;
 
-/// A short list: the named items, or all if none is named.
+/// Returns a short list: the named items, or all if none is named.
 pub(super) async fn short<T: Listed + Clone>(
     interface: std::sync::Arc<Interface>,
     mut query: Query,
@@ -200,7 +200,7 @@ pub struct ArrayPatch {
 }
 
 impl ArrayPatch {
-    /// Refuses other values of what can't be changed.
+    /// Refuses changes of values that are fixed.
     fn check_fixed(&self) -> Result<(), Refused> {
         let Self { banner, console_lock_enabled, idle_timeout, ntp_symmetric_key, .. } = self;
         for (is_so, field, what) in [

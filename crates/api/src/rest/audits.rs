@@ -1,4 +1,4 @@
-//! `audits`: the audit log, as clients of REST 2.x know one.
+//! `audits`: the audit log, in the format of REST 2.x.
 
 use array::AuditEntry;
 use array::audit::{AUDIT_ENTRIES_MAX, DONE};
@@ -59,7 +59,7 @@ impl RestAudit {
     }
 }
 
-/// The part of a path after the version: the resource, and the rest.
+/// Splits a path after the version into the resource and the rest.
 fn resource(path: &str) -> (&str, &str) {
     let behind = path.strip_prefix("/api/2.").or(path.strip_prefix('/'));
     let behind = behind.and_then(|rest| rest.split_once('/')).map_or("", |(_, rest)| rest);

@@ -1,4 +1,4 @@
-//! `connections`: which hosts see which volumes, and at which LUN.
+//! `connections`: which hosts see which volumes, and at which LUNs.
 
 use std::collections::HashSet;
 
@@ -16,11 +16,11 @@ use super::{
 };
 use crate::{Interface, Shared};
 
-/// The most pairs of a volume and a host, or a host group, that one request looks up.
+/// The maximum pairs of a volume and a host, or a host group, that one request looks up.
 const PAIRS_SHOWN_MAX: usize = 10_000;
-/// The most rows in the response to a request that connects.
+/// The maximum number of rows in the response to a request that connects.
 const CONNECTIONS_ANSWERED_MAX: usize = 5_000;
-/// How many hosts, or host groups, are read at once.
+/// The number of hosts, or host groups, that are read at once.
 const OBJECTS_AT_ONCE: usize = 100;
 
 /// A volume that a host may reach.
@@ -64,13 +64,14 @@ impl From<ConnectionInfo> for Row {
 }
 
 impl Row {
-    /// A connection of a group without hosts.
+    /// Returns the connection of a group without hosts.
     fn without_host(connection: SharedConnectionInfo) -> Self {
         let SharedConnectionInfo { volume, host_group, lun } = connection;
         Self { host: None, host_group: Some(host_group), lun, volume }
     }
 
-    /// A group's connection as each of these hosts sees it; a single row if there are no hosts.
+    /// Returns a group's connection as each of these hosts sees it; a single row if there are no
+    /// hosts.
     fn shared(hosts: &[String], connection: SharedConnectionInfo) -> impl Iterator<Item = Self> {
         let alone = hosts.is_empty().then(|| Self::without_host(connection.clone()));
         let SharedConnectionInfo { volume, host_group, lun } = connection;
@@ -145,7 +146,7 @@ struct PairParams {
     volume_ids: Option<String>,
 }
 
-/// Which hosts and volumes.
+/// The hosts, host groups and volumes of a request.
 #[derive(Debug)]
 struct Pairs {
     hosts: Vec<String>,
@@ -162,7 +163,7 @@ impl Pairs {
         })
     }
 
-    /// Refuses pairs of which one side is missing, or there are two.
+    /// Refuses pairs with a side that is missing or given twice.
     fn required(query: &mut Query) -> Result<Self, Refused> {
         let pairs = Self::take(query)?;
         if pairs.hosts.is_empty() == pairs.groups.is_empty() || pairs.volumes.is_empty() {
@@ -183,7 +184,7 @@ impl Pairs {
         self
     }
 
-    /// Each volume with each host, or host group: (volume, host).
+    /// Returns each volume with each host, or host group: (volume, host).
     fn all(&self, interface: &Interface) -> Result<Vec<(String, String)>, Refused> {
         let volumes = self.volumes.names(|id| volumes::name_of(interface, id))?;
         // One of the two is empty.
@@ -199,7 +200,7 @@ impl Pairs {
         Ok(hosts().flat_map(of_host).collect())
     }
 
-    /// The connections of these hosts, host groups and volumes.
+    /// Returns the connections of these hosts, host groups and volumes.
     fn connections(&self, interface: &Interface) -> Result<Vec<Row>, Refused> {
         let array = &interface.array;
         let volumes = self.volumes.names(|id| volumes::name_of(interface, id))?;
@@ -231,7 +232,7 @@ impl Pairs {
         Ok(found.0)
     }
 
-    /// The connections of these groups, as seen by the named hosts, or by all.
+    /// Returns the connections of these groups, as seen by the named hosts, or by all.
     fn of_groups(
         &self,
         interface: &Interface,
@@ -243,7 +244,7 @@ impl Pairs {
             let mut info = interface.array.host_group(group)?;
             let is_alone = info.hosts.is_empty();
             info.hosts.retain(|host| only.has(host));
-            // If none of the named hosts is in it, there is nothing to show.
+            // If none of the named hosts is in the group, there is nothing to show.
             if !info.hosts.is_empty() || (is_alone && self.hosts.is_empty()) {
                 groups.push((group, info.hosts));
             }
@@ -260,7 +261,7 @@ impl Pairs {
     }
 }
 
-/// Whether a host group has hosts. One deleted meanwhile has none, and no connections either.
+/// Returns whether a host group has hosts. A deleted group has neither hosts nor connections.
 fn has_hosts(interface: &Interface, group: &str) -> bool {
     interface.array.host_group(group).is_ok_and(|group| !group.hosts.is_empty())
 }
@@ -291,8 +292,8 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     .await
 }
 
-/// Up to `limit` connections after the one with this key: those of all hosts, then those of groups
-/// without hosts.
+/// Returns up to `limit` connections after the one with this key: those of all hosts, then those of
+/// groups without hosts.
 fn page(interface: &Interface, after: Option<&str>, limit: usize) -> Result<Vec<Row>, Refused> {
     let mut found = Vec::new();
     let group_after = after.and_then(|key| key.strip_prefix('/'));

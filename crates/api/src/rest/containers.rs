@@ -1,5 +1,4 @@
-//! What `volume-groups` and `pods` have in common: which are asked for, and which volumes are in
-//! them.
+//! The common parts of `volume-groups` and `pods`: selection, and the volumes in them.
 
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use super::space::RestJointSpace;
 use super::{Answer, Items, Listed, Listing, Named, Query, Refused, Selection, answer, each};
 use crate::Interface;
 
-/// The kind of its ids.
+/// Returns the kind of the container's ids.
 pub(super) fn id_kind(kind: ContainerKind) -> Kind {
     match kind {
         ContainerKind::VolumeGroup => Kind::VolumeGroup,
@@ -19,14 +18,14 @@ pub(super) fn id_kind(kind: ContainerKind) -> Kind {
     }
 }
 
-/// The name of the container with this id.
+/// Returns the name of the container with this id.
 pub(super) fn name_of(interface: &Interface, kind: ContainerKind, id: &str) -> Option<String> {
     let number = Ids::of(&interface.array).number(id_kind(kind), id)?;
     interface.array.container_name(kind, number)
 }
 
-/// One that is destroyed or not, as requested. If it does not match, it is refused as nonexistent:
-/// clients take an empty list for a success.
+/// Finds a container that is destroyed or not, as requested. Refuses one that does not match as
+/// nonexistent: clients take an empty list for success.
 pub(super) fn find(
     interface: &Interface,
     kind: ContainerKind,
@@ -42,7 +41,7 @@ pub(super) fn find(
     }
 }
 
-/// The names that a request for new ones gives.
+/// Returns the names in a request that creates containers.
 pub(super) fn new_names(
     kind: ContainerKind,
     names: &[String],
@@ -50,20 +49,20 @@ pub(super) fn new_names(
     each(names, |name| ContainerName::new(kind, name).map_err(|error| Refused::about(name, &error)))
 }
 
-/// The stored data of the volumes of one.
+/// Returns the space of the volumes of a container.
 pub(super) fn space_of(
     interface: &Interface,
     kind: ContainerKind,
     container: &ContainerInfo,
 ) -> RestJointSpace {
-    // One has few volumes, so the sum is bounded.
+    // A container has few volumes, so the sum is bounded.
     let mut sums = interface.array.space_sums(array::CONTAINER_VOLUMES_MAX);
-    // One that ends meanwhile has nothing.
+    // A container that was deleted meanwhile stores nothing.
     let space = sums.of_container(kind, &container.name);
     space.unwrap_or_else(|_| VolumesSpace::default()).into()
 }
 
-/// Those that a query asks for, as they are shown.
+/// Returns the containers that a query selects.
 pub(super) async fn listed<T: Listed + Clone>(
     interface: Arc<Interface>,
     kind: ContainerKind,
@@ -87,8 +86,8 @@ pub(super) async fn listed<T: Listed + Clone>(
     .await
 }
 
-/// Destroys those with these names, with their volumes if `contents`, or recovers them; or gives
-/// one another name. Without any of these they stay as they are.
+/// Destroys the named containers, with their volumes if `contents`, or recovers them; or renames
+/// one. Without any of these changes, returns them unchanged.
 pub(super) fn changed(
     interface: &Interface,
     kind: ContainerKind,
@@ -110,7 +109,7 @@ pub(super) fn changed(
     })
 }
 
-/// Eradicates those that are selected, with their volumes if `contents`.
+/// Eradicates the selected containers, with their volumes if `contents`.
 pub(super) async fn eradicated(
     interface: Arc<Interface>,
     kind: ContainerKind,
@@ -125,7 +124,7 @@ pub(super) async fn eradicated(
     .await
 }
 
-/// The pairs of a container and a volume of it that is not destroyed.
+/// Returns the pairs of a container and a volume in it that is not destroyed.
 fn members(
     interface: &Interface,
     kind: ContainerKind,
@@ -142,7 +141,7 @@ fn members(
     Ok(pairs.flatten().collect())
 }
 
-/// The list of these pairs that a query asks for.
+/// Returns the list of these pairs that a query selects.
 pub(super) async fn list_members(
     interface: Arc<Interface>,
     kind: ContainerKind,

@@ -1,5 +1,5 @@
-//! `directory-services/roles`: which groups of the directory service have which role. Each role
-//! has one group at most, and the name of the role.
+//! `directory-services/roles`: the groups of the directory service and their roles. Each entry has
+//! the name of its role; a role has one group at most.
 
 use array::{Directory, DirectoryChange, DirectoryGroup, Role};
 use axum::extract::State;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::Shared;
 
-/// What making and removing roles is refused with.
+/// The refusal of creating and removing roles.
 const OTHERS: &str = "A role of a name of its own";
 
 /// A role, and the group that has it.

@@ -15,7 +15,7 @@ use super::{
 use crate::directory::uris;
 use crate::{DirectoryServer, Shared};
 
-/// The name of the one, and what it is for.
+/// The name of the only directory service, and its purpose.
 const NAME: &str = "management";
 /// A directory service.
 #[derive(Clone, Debug, Serialize, ToSchema)]

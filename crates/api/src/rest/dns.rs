@@ -1,4 +1,4 @@
-//! `dns`: how the array looks names up. There is one, of management, once it is set.
+//! `dns`: how the array resolves names. There is one configuration, of management, once it is set.
 
 use array::{Dns, DnsChange, SettingsChange};
 use axum::extract::State;
@@ -13,7 +13,7 @@ use super::{
 use crate::settings::name_servers;
 use crate::{Interface, Shared};
 
-/// The name of the one, and what it is for.
+/// The name of the only configuration, and its purpose.
 const NAME: &str = "management";
 
 /// How names are looked up.
@@ -45,7 +45,7 @@ impl From<Dns> for RestDns {
     }
 }
 
-/// The one, if it is set.
+/// Returns the configuration, if it is set.
 fn all(dns: Dns) -> Vec<RestDns> {
     if dns == Dns::default() { Vec::new() } else { vec![dns.into()] }
 }
@@ -108,7 +108,7 @@ impl DnsPatch {
     }
 }
 
-/// Makes a change, and shows what it came to.
+/// Makes a change, and returns the result.
 fn set(interface: &Interface, change: SettingsChange) -> Result<Items, Refused> {
     let settings = interface.array.change_settings(change)?;
     Items::of(all(settings.dns))

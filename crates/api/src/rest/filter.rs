@@ -1,4 +1,5 @@
-//! The filter language of lists: a condition on the items of a response, as they are shown.
+//! The filter language of lists: a condition on the items of a response, in the form of the
+//! response.
 //!
 //! ```text
 //! filter    = both { "or" both }          both    = single { "and" single }
@@ -15,10 +16,10 @@
 //! `=`. A field alone is true if it is present and not false. An absent value equals only `null`,
 //! and is neither less nor greater than anything.
 //!
-//! The cost of a filter is bounded: its length and depth, and the conditions that an item is
-//! checked against ([`FILTER_TERMS_MAX`]). Values that one field is compared with count once,
-//! however many they are (`name=('a','b')`, or `name='a' or name='b'`): one look-up finds them. A
-//! text with a star counts separately.
+//! The cost of a filter is bounded: its length and depth, and the number of conditions for each
+//! item ([`FILTER_TERMS_MAX`]). All values that one field is compared with count as one condition
+//! (`name=('a','b')`, or `name='a' or name='b'`): one look-up finds them. A text with a star counts
+//! separately.
 
 mod one_of;
 mod parse;
@@ -41,11 +42,11 @@ pub use pattern::Pattern;
 /// A condition on an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Filter {
-    /// All of them hold.
+    /// All of them are true.
     And(Vec<Filter>),
-    /// One of them holds.
+    /// At least one of them is true.
     Or(Vec<Filter>),
-    /// It does not hold.
+    /// The condition is false.
     Not(Box<Filter>),
     /// The field equals one of these.
     OneOf(Field, Box<OneOf>),
@@ -53,7 +54,7 @@ pub enum Filter {
     Compare(Field, Operator, Literal),
     /// The field contains this text, which is in lower case.
     Contains(Field, String),
-    /// The field is there, and not false.
+    /// The field is present, and not false.
     Present(Field),
 }
 
@@ -67,14 +68,14 @@ struct Step {
     index: Index,
 }
 
-/// Which elements of a list count.
+/// Which elements of a list must match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Index {
     Any,
     All,
 }
 
-/// How two values compare.
+/// The comparison of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `=`
@@ -124,7 +125,7 @@ pub enum Literal {
 /// Why a text is not a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
-    /// Where, in bytes from the beginning.
+    /// The position, in bytes from the beginning.
     at: usize,
     why: &'static str,
 }
@@ -142,16 +143,16 @@ impl fmt::Display for FilterError {
 }
 
 impl Filter {
-    /// Reads a filter of at most [`FILTER_BYTES_MAX`], nested at most [`FILTER_DEPTH_MAX`] deep, of
-    /// at most [`FILTER_TERMS_MAX`] conditions on fields of at most [`FIELD_STEPS_MAX`] parts.
+    /// Parses a filter of at most [`FILTER_BYTES_MAX`], nested at most [`FILTER_DEPTH_MAX`] deep,
+    /// with at most [`FILTER_TERMS_MAX`] conditions on fields of at most [`FIELD_STEPS_MAX`] parts.
     ///
     /// # Errors
-    /// Where the text is no filter, or more than that.
+    /// The text is no filter, or exceeds a limit; the error contains the position.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         parse::parse(text)
     }
 
-    /// The paths to the values that it reads, some of them twice.
+    /// Returns the paths to the values that the filter reads, some of them twice.
     pub(super) fn paths(&self) -> Vec<Vec<&str>> {
         match self {
             Self::And(filters) | Self::Or(filters) => {
@@ -167,7 +168,7 @@ impl Filter {
         }
     }
 
-    /// How many conditions an item is checked against.
+    /// Returns the number of conditions that an item is checked against.
     pub(super) fn terms(&self) -> usize {
         match self {
             Self::And(filters) | Self::Or(filters) => filters.iter().map(Self::terms).sum(),
@@ -177,7 +178,8 @@ impl Filter {
         }
     }
 
-    /// The texts of which a field must hold one, in lower case, if the filter requires that.
+    /// Returns the texts of which a field must have one, in lower case, if the filter requires
+    /// that.
     pub(super) fn texts_of(&self, name: &str) -> Option<&HashSet<String>> {
         match self {
             Self::OneOf(Field(steps), one_of) => {
@@ -189,7 +191,8 @@ impl Filter {
         }
     }
 
-    /// All of these hold. Conditions on the values that a field must not have are merged into one.
+    /// Joins filters by `and`. Conditions on the values that a field must not have are merged into
+    /// one.
     fn all(filters: Vec<Self>) -> Self {
         let flat = filters.into_iter().flat_map(|filter| match filter {
             Self::And(inner) => inner,
@@ -204,7 +207,7 @@ impl Filter {
         if joined.len() == 1 { joined.swap_remove(0) } else { Self::And(joined) }
     }
 
-    /// One of these holds. Conditions on the values that a field may have are merged into one.
+    /// Joins filters by `or`. Conditions on the values that a field may have are merged into one.
     fn any(filters: Vec<Self>) -> Self {
         let flat = filters.into_iter().flat_map(|filter| match filter {
             Self::Or(inner) => inner,
@@ -218,7 +221,7 @@ impl Filter {
         if joined.len() == 1 { joined.swap_remove(0) } else { Self::Or(joined) }
     }
 
-    /// Whether it holds for an item.
+    /// Returns whether an item matches.
     pub fn matches(&self, item: &Value) -> bool {
         match self {
             Self::And(all) => all.iter().all(|filter| filter.matches(item)),
@@ -269,12 +272,12 @@ fn joined(
 }
 
 impl Field {
-    /// Whether one element of each list on the way is enough.
+    /// Returns whether one matching element of each list on the path is enough.
     fn needs_any(&self) -> bool {
         self.0.iter().all(|step| step.index == Index::Any)
     }
 
-    /// Whether a condition holds for the value at this path; `null` if there is none.
+    /// Returns whether a condition is true for the value at this path; `null` if there is none.
     fn holds(&self, item: &Value, condition: &dyn Fn(&Value) -> bool) -> bool {
         #[cfg(test)]
         tests::LOOKS.with(|looks| looks.set(looks.get() + 1));
@@ -315,7 +318,7 @@ fn order(value: &Value, literal: &Literal) -> Option<Ordering> {
     }
 }
 
-/// In lower case, as texts are compared. Most names already are, and cost nothing.
+/// Converts a text to lower case, for comparisons. Most names already are, and cost nothing.
 pub(super) fn lower(text: &str) -> Cow<'_, str> {
     match text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
         true => Cow::Borrowed(text),
@@ -323,7 +326,7 @@ pub(super) fn lower(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Exact if both are integers: the bytes of large pools don't fit a float.
+/// Compares numbers, exactly if both are integers: the bytes of large pools don't fit a float.
 pub(super) fn order_numbers(a: &Number, b: &Number) -> Option<Ordering> {
     match (a.as_i128(), b.as_i128()) {
         (Some(a), Some(b)) => Some(a.cmp(&b)),

@@ -1,4 +1,4 @@
-//! The hardware of the array, as far as it is known: `controllers`, `drives`, `hardware`, `ports`,
+//! The known hardware of the array: `controllers`, `drives`, `hardware`, `ports`,
 //! `network-interfaces`.
 
 use axum::extract::State;
@@ -238,7 +238,7 @@ impl RestPort {
     }
 }
 
-/// The ports with their relative identifiers, by which sessions name them.
+/// Returns the ports with their relative identifiers, by which sessions refer to them.
 pub(super) fn numbered_ports(interface: &Interface) -> Vec<(u16, RestPort)> {
     let target = interface.array.settings().target_name.to_string();
     let facts = &interface.facts;

@@ -32,7 +32,7 @@ pub struct RestHostGroup {
     pub space: RestJointSpace,
 }
 
-/// Host groups as they are shown, with the space of their volumes.
+/// The source of the listed host groups, with the space of their volumes.
 struct Shown<'a>(RefCell<SpaceSums<'a>>);
 
 impl<'a> Shown<'a> {
@@ -42,7 +42,7 @@ impl<'a> Shown<'a> {
 
     fn one(&self, group: HostGroupInfo) -> Result<RestHostGroup, Refused> {
         let space = match self.0.borrow_mut().of_host_group(&group.name) {
-            // It has ended since it was listed, with all of its connections.
+            // The group was deleted after it was listed, with all of its connections.
             Err(Error::NoSuchHostGroup(_)) => VolumesSpace::default(),
             space => space?,
         };
@@ -211,7 +211,7 @@ pub(super) async fn list_hosts(State(interface): Shared, mut query: Query) -> An
     .await
 }
 
-/// Each host with each group: (group, host).
+/// Returns each host with each group: (group, host).
 fn pairs(members: &Members) -> Result<Vec<(String, String)>, Refused> {
     let (groups, hosts) = members.names()?;
     if groups.len() * hosts.len() > NAMES_MAX {

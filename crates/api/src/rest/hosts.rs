@@ -233,12 +233,12 @@ fn initiators(names: &[String]) -> Result<Vec<InitiatorName>, Refused> {
     each(names, |name| InitiatorName::new(name).map_err(|error| Refused::about(name, &error)))
 }
 
-/// The operating system of a host; `None` if it is not set.
+/// Parses the operating system of a host; `None` if it is not set.
 fn personality(text: &str) -> Result<Option<Personality>, Refused> {
     Ok((!text.is_empty()).then(|| Personality::new(text)).transpose()?)
 }
 
-/// One direction of CHAP: `None` if it stays as it is, `Some(None)` if it is removed.
+/// Parses one direction of CHAP: `None` if it is unchanged, `Some(None)` if it is removed.
 fn direction(
     user: Option<String>,
     secret: Option<String>,
@@ -253,7 +253,7 @@ fn direction(
     }
 }
 
-/// The change to make; what is left out stays.
+/// Returns the change to make; omitted fields are unchanged.
 fn chap(asked: ChapPost) -> Result<ChapChange, Refused> {
     Ok(ChapChange {
         initiator: direction(asked.host_user, asked.host_password)?,

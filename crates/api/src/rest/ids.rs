@@ -1,5 +1,5 @@
-//! Ids in the form of REST 2.x: UUIDs. An id is made from the pool's id and an object's number,
-//! which never changes, so it needs no table and is never used again.
+//! Ids in the format of REST 2.x: UUIDs. An id is derived from the pool's id and an object's
+//! number, which never changes, so ids need no table and are never reused.
 //!
 //! ```text
 //! 56 bits of the pool's id | kind (8 bits) | number (64 bits)
@@ -10,7 +10,7 @@ use array::Array;
 /// The kinds of objects that have ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The array: its number is 0.
+    /// The array, with number 0.
     Array = 0,
     /// A volume or a snapshot, which share their numbers.
     Volume = 1,
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     Pod = 5,
 }
 
-/// Makes and reads the ids of one array.
+/// Creates and parses the ids of one array.
 #[derive(Clone, Copy)]
 pub(crate) struct Ids {
     pool: [u8; 7],
@@ -34,16 +34,16 @@ impl Ids {
     pub(crate) fn of(array: &Array) -> Self {
         let id = array.pool().pool_id;
         let mut pool = [0; 7];
-        // All bytes are folded in, whichever of them are random.
+        // All bytes are combined, because any of them may be the random ones.
         id.iter().enumerate().for_each(|(at, byte)| pool[at % 7] ^= byte);
         Self { pool }
     }
 
-    /// The id of an object.
+    /// Returns the id of an object.
     pub(crate) fn id(&self, kind: Kind, number: u64) -> String {
         let (kind, number) = ([kind as u8], number.to_be_bytes());
         let mut text = String::with_capacity(36);
-        // Lists with many thousands of items need many of these: no formatting.
+        // Lists with many thousands of items need many ids, so this does not use the formatter.
         for (at, byte) in self.pool.iter().chain(&kind).chain(&number).enumerate() {
             if [4, 6, 8, 10].contains(&at) {
                 text.push('-');
@@ -54,7 +54,7 @@ impl Ids {
         text
     }
 
-    /// The number of an object, if this is the id of an object of that kind, of this array.
+    /// Returns the number of an object, if this is the id of an object of that kind in this array.
     pub(crate) fn number(&self, kind: Kind, id: &str) -> Option<u64> {
         let digits: String = id.chars().filter(|c| *c != '-').collect();
         let number = u64::from_str_radix(digits.get(16..)?, 16).ok()?;

@@ -1,5 +1,5 @@
-//! `hosts/space`, `host-groups/space`, `protection-groups/space`: the stored data of the volumes of
-//! each.
+//! `hosts/space`, `host-groups/space`, `protection-groups/space`: the space of the volumes of each
+//! object.
 
 use std::cell::RefCell;
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{Interface, Shared};
 
-/// The most connections and members that one request adds up.
+/// The maximum number of connections and members that one request adds up.
 pub(super) const SUMMED_MAX: usize = 1_000_000;
 
 /// The space of the volumes of a host or a host group.
@@ -47,7 +47,7 @@ pub struct RestProtectionGroupSpace {
     pub time: Option<u64>,
 }
 
-// Nothing is summed up in `total`: a volume may belong to several of them.
+// `total` has no sums: a volume may belong to several objects.
 impl Listed for RestHostSpace {
     fn key(&self) -> String {
         self.name.clone()
@@ -84,8 +84,8 @@ impl Glance for ByName<'_> {
     }
 }
 
-/// The list of all objects: `names` reads their names in pieces, `one` adds up one of them. Those
-/// that end meanwhile are left out.
+/// Returns the list of all objects: `names` reads their names in pieces, `one` adds up one of them.
+/// Leaves out objects that were deleted meanwhile.
 fn all<T: Listed>(
     listing: &Listing,
     names: impl Fn(Option<&str>, usize) -> Vec<String>,
@@ -123,7 +123,7 @@ fn all<T: Listed>(
     }
 }
 
-/// The list of hosts or of host groups.
+/// Returns the list of hosts or of host groups.
 fn of_hosts(
     interface: &Interface,
     named: &[String],
@@ -152,7 +152,7 @@ pub(super) async fn list_of_hosts(State(interface): Shared, mut query: Query) ->
     query.end()?;
     answer(interface, move |interface| {
         let array = &interface.array;
-        // The name as it is kept, whatever its case in the request.
+        // The stored name, whatever its case in the request.
         let named = each(&named, |name| Ok(array.host(name)?.name))?;
         let names = |after: Option<&str>, limit| {
             array.hosts(after, limit).into_iter().map(|host| host.name).collect()

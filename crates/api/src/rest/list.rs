@@ -2,8 +2,8 @@
 //!
 //! A list is read in pieces, in its natural order, so that no lock is held for long. In that order
 //! (the default) it is read up to the end of the page; with `sort` it is read to its end, and the
-//! best rows are kept. A continuation token is the place of the last row in the requested order, so
-//! the next page continues after it even if rows were added or removed meanwhile.
+//! best rows are kept. A continuation token is the position of the last row in the requested order,
+//! so that the next page continues after it even if rows were added or removed meanwhile.
 
 mod best;
 mod glance;
@@ -30,28 +30,28 @@ use glance::Wanted;
 pub(crate) use params::ListParams;
 use sums::Sums;
 
-/// The most items of a page, which is also the default.
+/// The maximum number of items of a page, which is also the default.
 pub(crate) const LIMIT_MAX: usize = 1000;
-/// The most items that can be skipped: to go further, clients use the token.
+/// The maximum number of items that can be skipped: to go further, clients use the token.
 const OFFSET_MAX: u64 = 100_000;
-/// How many items are read at once.
+/// The number of items that are read at once.
 const PIECE: usize = 250;
-/// What one request reads at most: twice all snapshots, or tags; there may be more connections.
+/// The maximum that one request reads: twice all snapshots, or tags; there may be more connections.
 const LOOKED_MAX: usize = 200_000;
 
 /// An item of a list.
 pub(crate) trait Listed: Serialize {
-    /// What identifies it in its list. If the list is read in pieces, the next piece begins after
-    /// this key.
+    /// Returns the key of the item in its list. If the list is read in pieces, the next piece
+    /// begins after this key.
     fn key(&self) -> String;
 
-    /// The fields that are summed up in `total`.
+    /// Returns the fields that are summed up in `total`.
     fn totalled() -> &'static [&'static str] {
         &[]
     }
 }
 
-/// Decides from a glance whether an item is worth making.
+/// Decides from a glance whether an item is worth creating.
 pub(crate) type Worth<'a> = &'a mut dyn FnMut(&dyn Glance) -> bool;
 
 /// A page of a list.
@@ -73,8 +73,7 @@ pub struct Items {
 }
 
 impl Items {
-    /// Adds to each item, and to the sums, the array that it belongs to, for clients of several
-    /// arrays.
+    /// Adds the array to each item and to the sums, for clients of several arrays.
     pub(crate) fn in_context(mut self, array: &str) -> Self {
         let context = serde_json::json!({ "name": array });
         for item in self.items.iter_mut().chain(self.total.iter_mut().flatten()) {
@@ -85,7 +84,7 @@ impl Items {
         self
     }
 
-    /// The items that were changed or made.
+    /// Returns the items that were changed or created.
     pub(crate) fn of<T: Serialize>(items: impl IntoIterator<Item = T>) -> Result<Self, Refused> {
         let items: Result<_, _> = items.into_iter().map(|item| value(&item)).collect();
         Ok(Self {
@@ -98,7 +97,7 @@ impl Items {
     }
 }
 
-/// Which items of a list, and in which order.
+/// The selection and the order of the items of a list.
 #[derive(Debug)]
 pub(crate) struct Listing {
     filter: Option<Filter>,
@@ -111,7 +110,7 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// Takes the parameters of a list.
+    /// Takes the parameters of a list from a query.
     pub(crate) fn take(query: &mut Query) -> Result<Self, Refused> {
         let filter = query.text("filter").filter(|text| !text.is_empty());
         let filter = filter.map(|text| Filter::parse(&text)).transpose()?;
@@ -143,8 +142,8 @@ impl Listing {
         }
     }
 
-    /// The names of which an item must have one, in lower case and sorted, if the filter requires
-    /// that: a list ordered by name looks them up.
+    /// Returns the names of which an item must have one, in lower case and sorted, if the filter
+    /// requires that: a list ordered by name looks them up.
     pub(crate) fn names(&self) -> Option<Vec<&str>> {
         let names = self.filter.as_ref()?.texts_of("name")?;
         let mut names: Vec<_> = names.iter().map(String::as_str).collect();
@@ -152,7 +151,7 @@ impl Listing {
         Some(names)
     }
 
-    /// The items of a list ordered by name that may match the filter, in that order.
+    /// Returns the items of a list ordered by name that may match the filter, in that order.
     pub(crate) fn among<T: Listed + Clone>(&self, items: &[T]) -> Result<Items, Refused> {
         self.pieces(|after, limit| {
             let is_done = |item: &T| {
@@ -163,7 +162,7 @@ impl Listing {
         })
     }
 
-    /// A list that is complete, in its natural order. Duplicates are shown once.
+    /// Returns a list that is complete, in its natural order. Duplicates are shown once.
     pub(crate) fn all<T: Listed + Clone>(&self, items: &[T]) -> Result<Items, Refused> {
         let mut places = HashMap::new();
         let mut distinct: Vec<&T> = Vec::with_capacity(items.len());
@@ -185,8 +184,8 @@ impl Listing {
         })
     }
 
-    /// A list that is read in pieces: `piece` returns up to a number of items, in the natural
-    /// order, after a key.
+    /// Returns a list that is read in pieces: `piece` returns up to a number of items, in the
+    /// natural order, after a key.
     pub(crate) fn pieces<T: Listed>(
         &self,
         piece: impl Fn(Option<&str>, usize) -> Result<Vec<T>, Refused>,
@@ -199,9 +198,9 @@ impl Listing {
         self.glanced(piece, |_| None)
     }
 
-    /// A list that is read in pieces: `piece` looks at up to a number of items, in the natural
-    /// order, after a key, and makes those that are worth it. `one` makes the item with a key, if
-    /// it is still in the list.
+    /// Returns a list that is read in pieces: `piece` looks at up to a number of items, in the
+    /// natural order, after a key, and creates those that are worth it. `one` creates the item with
+    /// a key, if it is still in the list.
     pub(crate) fn glanced<T: Listed>(
         &self,
         piece: impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
@@ -232,9 +231,9 @@ impl Listing {
         })
     }
 
-    /// Passes the matching items after a key to `each`, until it says that it has enough, with the
-    /// fields that the filter and the order use. Items that `is_worth` rejects from a glance are
-    /// skipped. `size` items are read at once.
+    /// Passes the matching items after a key to `each`, until it returns that it has enough, with
+    /// the fields that the filter and the order use. Skips items that `is_worth` rejects from a
+    /// glance. Reads `size` items at once.
     fn walk<T: Listed>(
         &self,
         piece: &impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
@@ -269,7 +268,7 @@ impl Listing {
         }
     }
 
-    /// The fields that the filter and the order use.
+    /// Returns the fields that the filter and the order use.
     fn fields(&self) -> Vec<&str> {
         let filter = self.filter.iter().flat_map(Filter::paths);
         let mut fields: Vec<_> = filter.filter_map(|path| path.first().copied()).collect();
@@ -279,14 +278,14 @@ impl Listing {
         fields
     }
 
-    /// The rows of the page in the natural order, and one more if there is one.
+    /// Returns the rows of the page in the natural order, and one more if there is one.
     fn next_rows<T: Listed>(
         &self,
         piece: &impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
     ) -> Result<Vec<(Place, T)>, Refused> {
         let (mut rows, mut skipped) = (Vec::new(), 0);
         let after = self.after.as_ref().map(|place| place.key.clone());
-        // If nothing is filtered out, no more are made than are shown.
+        // If nothing is filtered out, no more are created than are shown.
         let all = self.filter.as_ref().map_or(self.offset + self.limit + 1, |_| PIECE);
         let size = all.min(PIECE);
         let wanted = Wanted::of(self);
@@ -302,9 +301,9 @@ impl Listing {
         Ok(rows)
     }
 
-    /// The rows of the page in the requested order, and one more if there is one; and the number of
-    /// rows on all pages. If a glance shows enough, only the best are made; those gone by then are
-    /// left out.
+    /// Returns the rows of the page in the requested order, and one more if there is one; and the
+    /// number of rows on all pages. If a glance suffices for the order, creates only the best rows;
+    /// leaves out those deleted by then.
     fn best_rows<T: Listed>(
         &self,
         piece: &impl Fn(Option<&str>, usize, Worth<'_>) -> Result<Looked<T>, Refused>,
@@ -333,7 +332,7 @@ impl Listing {
         Ok((made.collect(), count))
     }
 
-    /// The item's values of the fields of the order.
+    /// Returns the item's values of the fields of the order.
     fn values(&self, row: &Value) -> Vec<Value> {
         self.sort.iter().map(|key| at_path(row, &key.path).clone()).collect()
     }
@@ -391,7 +390,7 @@ impl Listing {
     }
 }
 
-/// An item as it is shown.
+/// Converts an item to JSON.
 pub(crate) fn value<T: Serialize>(item: &T) -> Result<Value, Refused> {
     serde_json::to_value(item).map_err(|_| Refused::broken())
 }

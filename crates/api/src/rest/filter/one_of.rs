@@ -1,4 +1,4 @@
-//! One of many values: a single look-up, however many there are.
+//! Equality with one of many values: a single look-up, however many there are.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 
 use super::{Literal, Pattern, lower};
 
-/// What a value may equal.
+/// The permitted values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OneOf {
     /// Texts in lower case, without stars.
@@ -14,11 +14,11 @@ pub struct OneOf {
     /// Texts with stars: each is compared separately.
     patterns: Vec<Pattern>,
     integers: HashSet<i128>,
-    /// The same as floats, to compare with fractional values; sorted.
+    /// The integers as floats, to compare with fractional values; sorted.
     rounded: Vec<f64>,
     /// Numbers that are not integers, sorted.
     fractions: Vec<f64>,
-    /// Numbers as they are written, for values that are texts.
+    /// Numbers in their written form, for values that are texts.
     written: HashSet<String>,
     is_true: bool,
     is_false: bool,
@@ -80,7 +80,7 @@ impl OneOf {
         }
     }
 
-    /// Either of both.
+    /// Returns the union of both.
     pub(super) fn or(mut self, other: Self) -> Self {
         self.texts.extend(other.texts);
         other.patterns.into_iter().for_each(|pattern| self.add_pattern(pattern));
@@ -95,12 +95,12 @@ impl OneOf {
         self
     }
 
-    /// How many conditions it counts for.
+    /// Returns the number of conditions that this counts for.
     pub(super) fn terms(&self) -> usize {
         self.patterns.len().max(1)
     }
 
-    /// The texts that a text must be, if it can be nothing else.
+    /// Returns the permitted texts, if no other text can match.
     pub(super) fn texts(&self) -> Option<&HashSet<String>> {
         (self.patterns.is_empty() && self.written.is_empty()).then_some(&self.texts)
     }

@@ -1,18 +1,19 @@
-//! From the text of a filter to its tree, bounded in length and depth.
+//! The parser of filters, bounded in length and depth.
 
 use serde_json::Number;
 
 use super::{Field, Filter, FilterError, Index, Literal, OneOf, Operator, Step};
 
-/// The longest filter, in bytes: several times the length of a URL that other servers accept.
+/// The maximum length of a filter, in bytes: several times the length of a URL that other servers
+/// accept.
 pub const FILTER_BYTES_MAX: usize = 16 << 10;
-/// How deep parentheses, `not` and functions may be nested.
+/// The maximum depth of parentheses, `not` and functions.
 pub const FILTER_DEPTH_MAX: usize = 32;
 
-/// The most conditions that an item is checked against, so that a list of 100,000 items takes well
-/// under a second. Values that a field is compared with count once.
+/// The maximum number of conditions that an item is checked against, so that a list of 100,000
+/// items takes well under a second. All values that a field is compared with count as one.
 pub const FILTER_TERMS_MAX: usize = 32;
-/// The most parts of a field: no item is that deep.
+/// The maximum number of parts of a field: no item is that deep.
 pub const FIELD_STEPS_MAX: usize = 8;
 
 /// A token of the text.
@@ -51,7 +52,7 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// All tokens, each with its position.
+    /// Returns all tokens, each with its position.
     fn tokens(mut self) -> Result<Vec<(usize, Token)>, FilterError> {
         let mut tokens = Vec::new();
         loop {
@@ -89,7 +90,7 @@ impl Lexer<'_> {
         Ok((Token::Operator(*operator), operator.text().len()))
     }
 
-    /// A quoted text. A backslash escapes the character after it.
+    /// Parses a quoted text. A backslash escapes the next character.
     fn quoted(&self, rest: &str, quote: char) -> Result<(Token, usize), FilterError> {
         let mut text = String::new();
         let mut characters = rest.char_indices().skip(1);
@@ -119,7 +120,7 @@ fn is_of_word(c: char) -> bool {
 struct Parser<'a> {
     tokens: &'a [(usize, Token)],
     next: usize,
-    /// Where the text ends, in bytes.
+    /// The length of the text, in bytes.
     end: usize,
     depth: usize,
 }
@@ -144,7 +145,7 @@ impl<'a> Parser<'a> {
         if self.take(token) { Ok(()) } else { Err(self.fault(why)) }
     }
 
-    /// Takes a keyword, in upper or lower case.
+    /// Takes a keyword, in any case.
     fn take_word(&mut self, wanted: &str) -> bool {
         let is_there =
             matches!(self.peek(), Some(Token::Word(word)) if word.eq_ignore_ascii_case(wanted));
@@ -232,7 +233,7 @@ impl<'a> Parser<'a> {
         Ok(Filter::Contains(field, text.to_lowercase()))
     }
 
-    /// One literal, or several in parentheses.
+    /// Parses one literal, or several in parentheses.
     fn literals(&mut self) -> Result<Vec<Literal>, FilterError> {
         if !self.take(&Token::Open) {
             return Ok(vec![self.literal()?]);
@@ -261,7 +262,7 @@ impl<'a> Parser<'a> {
         Ok(literal)
     }
 
-    /// A field: `a.b[all].c`.
+    /// Parses a field: `a.b[all].c`.
     fn field(&self, word: &str, at: usize) -> Result<Field, FilterError> {
         let at = self.tokens.get(at).map_or(self.end, |(at, _)| *at);
         if word.split('.').count() > FIELD_STEPS_MAX {

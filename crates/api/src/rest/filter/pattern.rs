@@ -1,20 +1,20 @@
 //! Patterns, in which `*` stands for any characters.
 
-/// A pattern, cut at its stars. One pass over a text decides whether it matches.
+/// A pattern, split at its stars. One pass over a text decides whether it matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// What a matching text begins with.
+    /// The prefix of a matching text.
     first: String,
-    /// What follows, in this order.
+    /// The parts that follow, in this order.
     middle: Vec<String>,
-    /// What it ends with.
+    /// The suffix.
     last: String,
-    /// The least length of a matching text, in bytes.
+    /// The minimum length of a matching text, in bytes.
     least_bytes: usize,
 }
 
 impl Pattern {
-    /// From a text with at least one star.
+    /// Creates a pattern from a text with at least one star.
     pub(super) fn new(text: &str) -> Self {
         let (first, rest) = text.split_once('*').unwrap_or((text, ""));
         let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));

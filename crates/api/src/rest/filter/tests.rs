@@ -1,4 +1,4 @@
-//! Filters against a naive evaluator, and the texts that clients send.
+//! Compares filters with a naive evaluator, and tests the texts that clients send.
 
 use std::cell::Cell;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 
 thread_local! {
-    /// How many conditions were held against items, on this thread.
+    /// The number of conditions that were checked against items, on this thread.
     pub(in crate::rest) static LOOKS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -158,7 +158,7 @@ fn names_that_an_item_must_have_are_known() {
     }
 }
 
-/// Whether a text matches a pattern, by trying every length for every star.
+/// Returns whether a text matches a pattern, by trying every length for every star.
 fn naive_wild(text: &str, pattern: &str) -> bool {
     match pattern.split_once('*') {
         None => text == pattern,
@@ -170,7 +170,7 @@ fn naive_wild(text: &str, pattern: &str) -> bool {
     }
 }
 
-/// All values that a field leads to, without `[all]`.
+/// Returns all values at the path of a field, without `[all]`.
 fn naive_values(item: &Value, path: &[&str]) -> Vec<Value> {
     let Some((first, rest)) = path.split_first() else { return vec![item.clone()] };
     match item.get(first) {
@@ -180,7 +180,7 @@ fn naive_values(item: &Value, path: &[&str]) -> Vec<Value> {
     }
 }
 
-/// A condition as the tests generate it, and its text.
+/// A condition that the tests generate, and its text.
 #[derive(Clone, Debug)]
 enum Made {
     Compare(Vec<&'static str>, &'static str, Value),
