@@ -1,6 +1,6 @@
-//! Lists of what this array does not support: always empty. Creating such an object is refused.
+//! Lists of unsupported objects: always empty. Creating such an object is refused.
 //!
-//! Clients that gather everything about an array ask for them, and accept empty lists.
+//! Clients that collect all facts about an array request them, and accept empty lists.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use super::{Answer, Listed, Listing, Query, Refused, answer};
 use crate::{Interface, Shared};
 
-/// Unsupported objects: path, name, and whether clients try to make or to change one.
+/// Unsupported objects: path, name, and whether clients try to create or to change one.
 const NONE: &[(&str, &str, bool)] = &[
     ("active-directory", "Active Directory accounts", true),
     ("admins/cache", "Users of a directory service", false),
@@ -98,14 +98,14 @@ const NONE: &[(&str, &str, bool)] = &[
     ("workloads", "Workloads", true),
 ];
 
-/// What is refused even if it is only read: path, methods, and what it is. Of an empty list clients
-/// would take the first agreement, and of no tests they would tell that all passed.
+/// What is refused even for reads: path, methods, and name. Clients would use the first agreement
+/// of an empty list, and would report for an empty list of tests that all passed.
 const REFUSED: &[(&str, &[HttpMethod], &str)] = &[
     ("arrays/eula", &[HttpMethod::Get, HttpMethod::Patch], "Licence agreements to sign"),
     ("resource-accesses/batch", &[HttpMethod::Post], "Access of other arrays"),
 ];
 
-/// Objects of which there is exactly one, which says that the feature is off: path, name, and the
+/// Objects of which there is exactly one, which shows that the feature is off: path, name, and the
 /// object. Clients try to set it up.
 fn single() -> [(&'static str, &'static str, Value); 6] {
     [
@@ -121,7 +121,7 @@ fn single() -> [(&'static str, &'static str, Value); 6] {
             json!({"connection_key": ""}),
         ),
         ("smi-s", "SMI-S", json!({"slp_enabled": false, "wbem_https_enabled": false})),
-        // Clients take the first of this list without a look.
+        // Clients use the first item of this list without a check.
         (
             "syslog-servers/settings",
             "Settings of syslog servers",
@@ -156,7 +156,7 @@ impl Listed for Plain {
     }
 }
 
-/// Parameters that narrow down such lists, which are empty anyway.
+/// Parameters that filter such lists, which are empty anyway.
 const NARROWING: [&str; 12] = [
     "destroyed",
     "end_time",
@@ -201,7 +201,7 @@ async fn list(interface: Arc<Interface>, mut query: Query, items: Vec<Plain>) ->
     answer(interface, move |_| listing.all(&items)).await
 }
 
-/// The routes of these lists, with their descriptions.
+/// Returns the routes of these lists, with their descriptions.
 pub(super) fn routes() -> OpenApiRouter<Arc<Interface>> {
     let none = NONE.iter().map(|(path, what, is_made)| {
         let methods =
@@ -218,7 +218,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Interface>> {
     none.chain(single).chain(refused).fold(OpenApiRouter::new(), OpenApiRouter::routes)
 }
 
-/// A path all of whose methods are refused, with its description.
+/// Returns a path that refuses all methods, with its description.
 fn refused(
     path: &str,
     methods: &[HttpMethod],
@@ -240,7 +240,7 @@ fn refused(
     (Vec::new(), paths, router)
 }
 
-/// An operation that may be refused as all others may.
+/// Returns an operation with the common refusals.
 fn operation(text: String) -> OperationBuilder {
     let refusal = || {
         let schema = RefOr::Ref(Ref::from_schema_name("RestRefusal"));
@@ -253,8 +253,8 @@ fn operation(text: String) -> OperationBuilder {
         .fold(operation, |o, code| o.response(code, refusal()))
 }
 
-/// A list with its description. If clients try to make or to change such objects (`refused`), the
-/// response says that this is not supported.
+/// Returns a list with its description. If clients try to create or to change such objects
+/// (`refused`), the response says that this is not supported.
 fn described(
     path: &str,
     text: String,

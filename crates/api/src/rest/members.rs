@@ -21,7 +21,7 @@ impl RestMember {
         Self { group: Named { name: group.to_owned() }, member: Named { name: member } }
     }
 
-    /// The requested members of a group, by their names; all of them if `only` is empty.
+    /// Returns the requested members of a group, by their names; all of them if `only` is empty.
     pub(super) fn all(group: &str, members: Vec<String>, only: &Only) -> Vec<Self> {
         let is_wanted = |name: &String| only.has(name);
         let mut members: Vec<String> = members.into_iter().filter(is_wanted).collect();
@@ -65,7 +65,7 @@ pub(super) struct MemberParams {
     member_ids: Option<String>,
 }
 
-/// Which groups and members.
+/// The groups and members of a request.
 #[derive(Debug)]
 pub(super) struct Members {
     pub(super) groups: Selection,
@@ -89,7 +89,7 @@ impl Members {
         Ok(members)
     }
 
-    /// The names of groups and members, for kinds that have no ids.
+    /// Returns the names of groups and members, for kinds that have no ids.
     pub(super) fn names(&self) -> Result<(Vec<String>, Vec<String>), Refused> {
         Ok((self.groups.names(|_| None)?, self.members.names(|_| None)?))
     }

@@ -1,5 +1,5 @@
-//! REST 2.x: `/api/2.0/…` to `/api/2.42/…`, the interface that published clients of FlashArrays
-//! speak, as far as they use it. All minor versions are the same handlers.
+//! REST 2.x: `/api/2.0/…` to `/api/2.42/…`, the interface of published clients of FlashArrays, as
+//! far as they use it. All minor versions have the same handlers.
 //!
 //! # How to add a resource
 //!
@@ -117,7 +117,7 @@ pub use refused::{RestFault, RestRefusal};
 pub(crate) use selection::{DestroyedParam, NameParams, Selection, SelectionParams, each};
 pub use selection::{MaybeNamed, Named};
 
-/// Shown in place of a secret.
+/// The replacement of a secret in responses.
 const HIDDEN: &str = "****";
 
 /// The last minor version of REST 2.x that is supported; the first is 0.
@@ -156,7 +156,7 @@ struct InContext {
 #[openapi(components(schemas(RestRefusal, RestFault, Items, InContext)))]
 struct Common;
 
-/// All routes of REST 2.x, with their descriptions.
+/// Returns all routes of REST 2.x, with their descriptions.
 pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
     OpenApiRouter::with_openapi(Common::openapi())
         .routes(routes!(versions::api_version))
@@ -214,7 +214,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .merge(lists::routes())
 }
 
-/// The routes of others on the network: receivers of alerts, name servers, directory services.
+/// Returns the routes of external servers: receivers of alerts, name servers, directory services.
 fn notification_routes() -> OpenApiRouter<Arc<Interface>> {
     use {alert_watchers as watchers, directory_roles as roles};
     use {snmp_managers as snmp, syslog_servers as servers};
@@ -233,7 +233,7 @@ fn notification_routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(snmp::list_agents, snmp::change_agents))
 }
 
-/// The routes of volume groups and pods.
+/// Returns the routes of volume groups and pods.
 fn container_routes() -> OpenApiRouter<Arc<Interface>> {
     use {pod_parts as parts, volume_groups as groups};
     OpenApiRouter::new()
@@ -248,7 +248,7 @@ fn container_routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(groups::list_space))
 }
 
-/// The routes of host groups, tags, and members of groups.
+/// Returns the routes of host groups, tags, and members of groups.
 fn group_routes() -> OpenApiRouter<Arc<Interface>> {
     use protection_members as members;
     OpenApiRouter::new()
@@ -288,7 +288,7 @@ fn group_routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(tags::set_of_snapshots))
 }
 
-/// Adds to a description what the paths of REST 2.x have in common.
+/// Adds the common parts of the paths of REST 2.x to a description.
 pub(crate) fn described(mut description: utoipa::openapi::OpenApi) -> utoipa::openapi::OpenApi {
     let minor = ObjectBuilder::new()
         .schema_type(Type::Integer)
@@ -305,7 +305,7 @@ pub(crate) fn described(mut description: utoipa::openapi::OpenApi) -> utoipa::op
         if path.contains("{minor}") {
             item.parameters.get_or_insert_default().push(minor.clone());
             for operation in operations(item) {
-                // An absent body means an object without fields. A list does not.
+                // An absent body means an object without fields; an absent list is not permitted.
                 if let Some(body) = &mut operation.request_body
                     && !path.ends_with("/batch")
                 {
@@ -333,7 +333,7 @@ fn in_context(item: &ArrayItems) -> ArrayItems {
     ArrayItems::RefOrSchema(Box::new(RefOr::T(Schema::AllOf(both))))
 }
 
-/// The routes; unknown paths are refused in the form of REST 2.x.
+/// Returns the routes; unknown paths are refused in the format of REST 2.x.
 pub(crate) fn router(routes: Router<Arc<Interface>>, interface: Arc<Interface>) -> Router {
     routes
         .method_not_allowed_fallback(|| async { Refused::no_such_method().into_response() })

@@ -1,4 +1,4 @@
-//! `arrays/ntp-test`: asks the time servers how far the clock is off.
+//! `arrays/ntp-test`: asks the time servers for the offset of the clock.
 
 use axum::extract::State;
 

@@ -1,4 +1,4 @@
-//! The order of a list, and places in it.
+//! The order of a list, and positions in it.
 
 use std::cmp::Ordering;
 
@@ -9,9 +9,9 @@ use super::Refused;
 use super::filter::{FIELD_STEPS_MAX, lower, order_numbers};
 use super::query::unquoted;
 
-/// The most fields of an order.
+/// The maximum number of fields of an order.
 const SORT_MAX: usize = 8;
-/// The longest token, in bytes: this crate makes no longer ones.
+/// The maximum length of a token, in bytes: this crate creates no longer ones.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 
 /// A field of an order.
@@ -21,7 +21,7 @@ pub(super) struct SortKey {
     pub(super) descending: bool,
 }
 
-/// The place of a row in an order.
+/// The position of a row in an order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Place {
     /// The values of the fields of the order.
@@ -29,7 +29,7 @@ pub(super) struct Place {
     pub(super) key: String,
 }
 
-/// The fields of an order, as they were requested.
+/// Parses the fields of an order.
 pub(super) fn sort_keys(parts: &[String]) -> Result<Vec<SortKey>, Refused> {
     if parts.len() > SORT_MAX {
         return Err(Refused::bad("sort", format!("At most {SORT_MAX} fields can be given.")));
@@ -37,7 +37,7 @@ pub(super) fn sort_keys(parts: &[String]) -> Result<Vec<SortKey>, Refused> {
     let mut keys: Vec<SortKey> = Vec::new();
     for part in parts {
         let key = sort_key(part)?;
-        // A repeated field decides nothing more.
+        // A repeated field does not change the order.
         if !keys.iter().any(|known| known.path == key.path) {
             keys.push(key);
         }
@@ -61,12 +61,12 @@ fn sort_key(part: &str) -> Result<SortKey, Refused> {
     Ok(SortKey { path, descending })
 }
 
-/// The value that a row has there; `null` where it has none.
+/// Returns the value of a row at a path; `null` if there is none.
 pub(super) fn at_path<'a>(row: &'a Value, path: &[String]) -> &'a Value {
     path.iter().try_fold(row, |value, step| value.get(step)).unwrap_or(&Value::Null)
 }
 
-/// Absent values come first; values of different types are ordered by their type.
+/// Compares values. Absent values come first; values of different types are ordered by their type.
 pub(super) fn compare(a: &Value, b: &Value) -> Ordering {
     let sort = |value: &Value| match value {
         Value::Null => 0,
@@ -104,13 +104,13 @@ pub(super) fn add(sum: &mut Value, value: &Value) {
     }
 }
 
-/// Encodes a place as a token: JSON in hex, so that it needs no quoting in a URL.
+/// Encodes a position as a token: JSON in hex, so that it needs no quoting in a URL.
 pub(super) fn token(place: &Place) -> Result<String, Refused> {
     let bytes = serde_json::to_vec(place).map_err(|_| Refused::broken())?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The place that a token stands for.
+/// Decodes the position in a token.
 pub(super) fn place(token: &str) -> Result<Place, Refused> {
     let refuse = || Refused::bad("continuation_token", "This is no token of this array.");
     let digits = unquoted(token).as_bytes();

@@ -1,10 +1,10 @@
 //! Performance in the terms of REST 2.x.
 //!
-//! Clients read whole numbers. Reads are READ, writes WRITE; everything else counts as others,
-//! offloads too, which `GET /v1/history` shows separately. A latency runs from the last byte of a
-//! command to its response, including the time that limits delay it. Its parts are not measured:
-//! they are `null`, except for those of queues, where clients do not expect `null` and 0 adds up.
-//! There are no mirrored writes.
+//! Clients read whole numbers. Reads are READ, writes WRITE; all other commands count as others,
+//! including offloads, which `GET /v1/history` shows separately. A latency is the time from the
+//! last byte of a command to its response, including the delay by limits. Its parts are not
+//! measured: they are `null`, except those of queues, where clients do not expect `null` and 0 is
+//! neutral in sums. There are no mirrored writes.
 
 use history::{Activity, CLASSES, ClassSums, Point};
 use serde::Serialize;
@@ -89,7 +89,7 @@ pub(super) const TOTALLED: &[&str] = &[
 ];
 
 impl RestPerformance {
-    /// The activity in a number of milliseconds.
+    /// Returns the activity in a number of milliseconds.
     pub(super) fn of(activity: &Activity, covered_ms: u64) -> Self {
         let class = |name| {
             let at = CLASSES.iter().position(|it| *it == name);
@@ -126,13 +126,13 @@ impl RestPerformance {
         }
     }
 
-    /// The activity in a sample.
+    /// Returns the activity in a sample.
     pub(super) fn of_point(point: &Point) -> Self {
         Self::of(&point.activity, point.covered_ms)
     }
 }
 
-/// Rounded to the nearest; 0 if the divisor is 0.
+/// Divides and rounds to the nearest; 0 if the divisor is 0.
 fn divided(sum: u128, by: u64) -> u64 {
     let by = u128::from(by);
     let rounded = (sum + by / 2).checked_div(by).unwrap_or(0);

@@ -26,14 +26,14 @@ pub struct RestArrayNamed {
 }
 
 impl RestArrayNamed {
-    /// This array.
+    /// Returns this array.
     pub(super) fn of(interface: &Interface) -> Self {
         let array = &interface.array;
         Self { id: Ids::of(array).id(Kind::Array, 0), name: array.name() }
     }
 }
 
-/// How an item is shown that was measured on this array.
+/// Converts an item that was measured on this array.
 pub(super) type Shown<R, T> = fn(&RestArrayNamed, R) -> T;
 
 /// Activity, with the array that it was measured on.

@@ -1,5 +1,5 @@
-//! `host-groups/performance`: the activity of the hosts that are in each group now, together; and
-//! what is the same in the list of hosts.
+//! `host-groups/performance`: the summed activity of the hosts that are now in each group; and the
+//! parts shared with the list of hosts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::{
 use crate::together::{Hosts, together};
 use crate::{Interface, Shared};
 
-/// Returns the samples of an item, of those of its hosts; the last number is a step, in
+/// Returns the samples of an item from the samples of its hosts; the last number is a step, in
 /// milliseconds.
 pub(super) type SeriesOf = fn(&Hosts, &BTreeMap<Object, Series>, u64) -> Series;
 
@@ -34,7 +34,7 @@ pub(super) async fn of_host_groups(State(interface): Shared, query: Query) -> An
     groups(interface, query, |_, performance| performance).await
 }
 
-/// The list of host groups, each item as it is to be shown.
+/// Returns the list of host groups, each item in its output format.
 pub(super) async fn groups<T: Listed + Clone + 'static>(
     interface: Arc<Interface>,
     query: Query,
@@ -43,7 +43,7 @@ pub(super) async fn groups<T: Listed + Clone + 'static>(
     of_hosts_together(interface, query, show, named, together).await
 }
 
-/// The list of items that are hosts together: `find` returns the named ones, or all.
+/// Returns the list of items that sum up hosts: `find` returns the named ones, or all.
 pub(super) async fn of_hosts_together<T: Listed + Clone + 'static>(
     interface: Arc<Interface>,
     mut query: Query,
@@ -83,7 +83,7 @@ pub(super) async fn of_hosts_together<T: Listed + Clone + 'static>(
     .await
 }
 
-/// The named host groups, or all.
+/// Returns the named host groups, or all.
 fn named(interface: &Interface, names: &[String]) -> Result<Vec<Hosts>, Refused> {
     let array = &interface.array;
     let found = match names.is_empty() {

@@ -26,11 +26,11 @@ use crate::history::Unknown;
 use crate::together::Hosts;
 use crate::{Interface, Shared};
 
-/// The most samples of all objects of a request.
+/// The maximum number of samples of all objects of a request.
 const ROWS_MAX: u64 = 20_000;
 /// The resolution if only an end is given.
 const RESOLUTION_MS: u64 = 30_000;
-/// How many volumes or hosts are read at once.
+/// The number of volumes or hosts that are read at once.
 const PIECE: usize = 250;
 
 /// Parameters that select a time range, for the description.
@@ -64,8 +64,8 @@ impl Times {
         Ok(asked.then_some(times))
     }
 
-    /// Without a start, the newest complete sample is one of the last two: the last may be
-    /// incomplete.
+    /// Returns the range. Without a start, the newest complete sample is one of the last two: the
+    /// last may be incomplete.
     pub(super) fn range(&self, now_ms: u64) -> Result<Range, Refused> {
         let end_ms = self.end_ms.unwrap_or_else(|| now_ms.saturating_add(1));
         let default_ms = self.resolution_ms.unwrap_or(RESOLUTION_MS);
@@ -133,7 +133,7 @@ pub struct RestHostPerformance {
 
 /// A sample of an object that has a name.
 pub(super) trait Sampled {
-    /// The name of the object.
+    /// Returns the name of the object.
     fn name(&self) -> &str;
 }
 
@@ -161,13 +161,13 @@ macro_rules! listed_by_name_and_time {
 
 listed_by_name_and_time!(RestArrayPerformance, RestVolumePerformance, RestHostPerformance);
 
-/// The activity of an object in the last second.
+/// Returns the activity of an object in the last second.
 pub(super) fn latest(tick: &Tick, object: Object) -> RestPerformance {
     let activity = tick.objects.get(&object).copied().unwrap_or_default();
     RestPerformance::of(&activity, tick.covered_ms)
 }
 
-/// When the last second ended; now, if there is none yet.
+/// Returns the end of the last second; the current time, if there is none yet.
 pub(super) fn time_of(interface: &Interface, tick: &Tick) -> u64 {
     if tick.covered_ms > 0 { tick.now_ms } else { (interface.now_ms)() }
 }
@@ -216,7 +216,8 @@ fn of_array(interface: &Interface, times: &Times) -> Result<Series, Refused> {
     interface.history.of_array(&times.range(now_ms)?).map_err(refused)
 }
 
-/// The samples of some objects, of each since it was made: before, another may have had its id.
+/// Returns the samples of some objects, each since its creation: earlier, another object may have
+/// had its id.
 pub(super) fn of_objects(
     interface: &Interface,
     times: &Times,
@@ -239,7 +240,7 @@ pub(super) fn of_objects(
     Ok(found.into_iter().map(own).collect())
 }
 
-/// The selected volumes, or all, read in pieces.
+/// Returns the selected volumes, or all, read in pieces.
 fn selected(interface: &Interface, selection: &Selection) -> Result<Vec<VolumeInfo>, Refused> {
     let destroyed = selection.destroyed;
     if !selection.is_empty() {
@@ -270,7 +271,7 @@ pub(super) async fn of_volumes(State(interface): Shared, query: Query) -> Answer
     volumes(interface, query, |_, performance| performance).await
 }
 
-/// The list of volumes, each item as it is to be shown.
+/// Returns the list of volumes, each item in its output format.
 pub(super) async fn volumes<T: Sampled + Listed + Clone + 'static>(
     interface: Arc<Interface>,
     mut query: Query,
@@ -319,7 +320,7 @@ pub(super) async fn of_hosts(State(interface): Shared, query: Query) -> Answer {
     hosts(interface, query, |_, performance| performance).await
 }
 
-/// The list of hosts, each item as it is to be shown.
+/// Returns the list of hosts, each item in its output format.
 pub(super) async fn hosts<T: Listed + Clone + 'static>(
     interface: Arc<Interface>,
     query: Query,
@@ -332,7 +333,7 @@ pub(super) async fn hosts<T: Listed + Clone + 'static>(
     of_hosts_together(interface, query, show, hosts_named, series).await
 }
 
-/// Hosts by name: the named ones, or all.
+/// Returns hosts by name: the named ones, or all.
 fn hosts_named(interface: &Interface, names: &[String]) -> Result<Vec<Hosts>, Refused> {
     let array = &interface.array;
     let one = |host: HostInfo| Hosts {

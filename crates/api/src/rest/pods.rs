@@ -1,4 +1,4 @@
-//! `pods`: name spaces of volumes (`POD::VOLUME`), which are renamed and ended together. All of
+//! `pods`: name spaces of volumes (`POD::VOLUME`), which are renamed and deleted together. All of
 //! them are on this array alone: stretching and replication are refused.
 
 use array::{ContainerInfo, ContainerKind};
@@ -18,7 +18,7 @@ use super::{
 use crate::{Interface, Shared};
 
 const KIND: ContainerKind = ContainerKind::Pod;
-/// What clients call the mediator that nobody chose.
+/// The name of the default mediator, as clients know it.
 const MEDIATOR: &str = "purestorage";
 /// The highest quota, in bytes: clients expect a number.
 const NO_QUOTA: u64 = 1 << 52;
@@ -211,7 +211,7 @@ pub struct PodPatch {
     pub requested_promotion_state: Option<String>,
 }
 
-/// Refuses what pods of one array do not have.
+/// Refuses what pods of one array do not support.
 fn check(preferences: &[Reference], quota: Option<u64>) -> Result<(), Refused> {
     if !preferences.is_empty() {
         let text = "A failover preference, as a pod is on one array";
@@ -350,7 +350,7 @@ pub struct RestPodSpaceOf {
     pub space: RestPodSpace,
 }
 
-// Nothing is summed up in `total`: its parts may be unknown.
+// `total` has no sums: the parts may be unknown.
 impl Listed for RestPodSpaceOf {
     fn key(&self) -> String {
         self.name.clone()

@@ -1,4 +1,4 @@
-//! `ports/initiators`: which initiators are or were logged in, and at which ports of the array.
+//! `ports/initiators`: the initiators that are or were logged in, and the ports of the array.
 
 use std::collections::BTreeSet;
 
@@ -75,7 +75,7 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     .await
 }
 
-/// The current sessions; and of initiators that have none at a port, the last one there.
+/// Returns the current sessions; and for initiators that have none at a port, the last one there.
 fn sessions(interface: &Interface) -> Vec<HostSession> {
     let mut sessions = interface.watch.sessions();
     let place = |session: &HostSession| (session.initiator.clone(), session.portal);

@@ -1,9 +1,9 @@
-//! Some fields of an item without the others: a filter or an order uses a few of many.
+//! Selected fields of an item: a filter or an order uses a few of many.
 
 use serde::ser::{Error as _, Impossible, Serialize, SerializeMap, SerializeStruct, Serializer};
 use serde_json::{Error, Map, Value, to_value};
 
-/// An item with those of its fields that `wanted` names; the whole item if it has no fields.
+/// Serializes the fields of an item that `wanted` names; the whole item if it has no fields.
 pub(super) fn project<T: Serialize>(item: &T, wanted: &[&str]) -> Result<Value, Error> {
     let fields = Fields { wanted, found: Map::new(), key: None };
     match item.serialize(fields) {
@@ -17,7 +17,7 @@ pub(super) fn project<T: Serialize>(item: &T, wanted: &[&str]) -> Result<Value, 
 struct Fields<'a> {
     wanted: &'a [&'a str],
     found: Map<String, Value>,
-    /// The key in a map whose value comes next, if it is wanted.
+    /// The key of the next value in a map, if it is wanted.
     key: Option<String>,
 }
 
@@ -76,7 +76,7 @@ fn no_fields() -> Error {
 
 type No = Impossible<Map<String, Value>, Error>;
 
-/// Everything that has no fields is refused.
+/// Refuses everything that has no fields.
 macro_rules! refused {
     ($($name:ident($($type:ty),*);)*) => {
         $(fn $name(self, $(_: $type),*) -> Result<Map<String, Value>, Error> {

@@ -1,5 +1,5 @@
-//! `volumes/protection-groups` and the like: the same as [`super::protection_members`], from the
-//! other side.
+//! `volumes/protection-groups` and similar resources: the same as [`super::protection_members`], by
+//! member.
 
 use super::members::{MemberParams, RestMember};
 use super::{Answer, ItemsOf, ListParams, Query, Refusals, protection_members};

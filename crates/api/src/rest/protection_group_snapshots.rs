@@ -53,7 +53,8 @@ fn shown(interface: &Interface, moment: GroupSnapshotInfo) -> RestGroupSnapshot 
     }
 }
 
-/// One that is destroyed or not, as requested. If it does not match, it is refused as nonexistent.
+/// Finds a snapshot that is destroyed or not, as requested. Refuses one that does not match as
+/// nonexistent.
 fn find(
     interface: &Interface,
     name: &str,
@@ -109,7 +110,7 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     .await
 }
 
-/// Up to `limit` snapshots of some groups, in the order of their names, or of all.
+/// Returns up to `limit` snapshots of some groups, or of all, in the order of their names.
 fn page(
     interface: &Interface,
     groups: &[String],

@@ -110,7 +110,7 @@ impl From<Retention> for RestRetention {
     }
 }
 
-/// The replication schedule, which is always off: replication is not supported.
+/// Returns the replication schedule, which is always off: replication is not supported.
 fn never() -> RestSchedule {
     RestSchedule { enabled: false, frequency: 4 * 3_600_000, at: None }
 }
@@ -153,13 +153,13 @@ impl Listed for RestProtectionGroup {
     }
 }
 
-/// The name of the group with this id.
+/// Returns the name of the group with this id.
 pub(crate) fn name_of(interface: &Interface, id: &str) -> Option<String> {
     let number = Ids::of(&interface.array).number(Kind::Group, id)?;
     interface.array.group_name(number)
 }
 
-/// A group that is destroyed or not, as requested. If it does not match, it is refused as
+/// Finds a group that is destroyed or not, as requested. Refuses one that does not match as
 /// nonexistent.
 pub(super) fn find(
     interface: &Interface,
@@ -246,7 +246,7 @@ pub struct SchedulePatch {
     pub at: Option<Option<u64>>,
 }
 
-/// A value that can be cleared: `null` is not the same as one that is left out.
+/// Parses a value that can be cleared: `null` differs from an omitted value.
 fn or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<u64>>, D::Error> {
     Option::deserialize(from).map(Some)
 }
@@ -282,9 +282,9 @@ pub struct ProtectionGroupPatch {
 }
 
 impl SchedulePatch {
-    /// The schedule that comes of `old`. An interval of hours clears the time of day, as published
-    /// clients need it: the Ansible module of schedules can't send `null`, and reports a change
-    /// even if its request was refused.
+    /// Returns the schedule after the change of `old`. An interval of hours clears the time of day,
+    /// as published clients need it: the Ansible module of schedules can't send `null`, and reports
+    /// a change even if its request was refused.
     fn of(&self, old: &RestSchedule) -> RestSchedule {
         let frequency = self.frequency.unwrap_or(old.frequency);
         let kept = old.at.filter(|_| frequency.is_multiple_of(DAY_MS));
@@ -312,7 +312,7 @@ impl ProtectionGroupPatch {
         name.is_some() || snapshot_schedule.is_some() || source_retention.is_some()
     }
 
-    /// Settings of replication are accepted only if they are those in effect: off.
+    /// Refuses settings of replication, except those in effect: off.
     fn check(&self) -> Result<(), Refused> {
         let schedule = self.replication_schedule.as_ref().map(|patch| patch.of(&never()));
         let none = RestRetention::from(Retention::default());
@@ -329,7 +329,7 @@ impl ProtectionGroupPatch {
         Ok(())
     }
 
-    /// The change to a group whose current state is `old`.
+    /// Returns the change to a group whose current state is `old`.
     fn of(&self, old: &GroupInfo, now_ms: u64) -> Result<GroupChange, array::Error> {
         let name = self.name.as_ref().map(|name| GroupName::new(name)).transpose()?;
         let schedule = self.snapshot_schedule.as_ref().map(|patch| {

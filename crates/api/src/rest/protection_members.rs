@@ -22,7 +22,7 @@ enum Of {
 }
 
 impl Of {
-    /// The names of groups and of members.
+    /// Returns the names of groups and of members.
     fn names(
         self,
         interface: &Interface,
@@ -36,7 +36,7 @@ impl Of {
         Ok((groups, members))
     }
 
-    /// A name that does not exist is refused, instead of an empty list returned.
+    /// Refuses a name that does not exist, instead of returning an empty list.
     fn check(self, interface: &Interface, names: &[String]) -> Result<(), Refused> {
         let array = &interface.array;
         let found = each(names, |name| {

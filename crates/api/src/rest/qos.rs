@@ -1,4 +1,4 @@
-//! `qos` of volumes: limits on what hosts do with them.
+//! `qos` of volumes: limits on the commands of hosts.
 
 use array::LimitsChange;
 use array::limits::{BANDWIDTH_LIMIT, IOPS_LIMIT};

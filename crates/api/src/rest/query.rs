@@ -12,9 +12,9 @@ use super::Refused;
 use super::strict::Strict;
 use crate::Interface;
 
-/// The most names of one request: the changes must fit one commit of the store.
+/// The maximum number of names of a request: the changes must fit one commit of the store.
 pub(crate) const NAMES_MAX: usize = 500;
-/// The most parameters of one request: no request has that many.
+/// The maximum number of parameters of a request: no request has that many.
 const PARAMETERS_MAX: usize = 64;
 
 /// The parameters of a request that have not been taken yet.
@@ -22,7 +22,7 @@ const PARAMETERS_MAX: usize = 64;
 pub(crate) struct Query(BTreeMap<String, String>);
 
 impl Query {
-    /// Reads the part of a URL after the `?`.
+    /// Parses the part of a URL after the `?`.
     pub(crate) fn parse(text: &str) -> Result<Self, Refused> {
         let mut all = BTreeMap::new();
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {

@@ -7,11 +7,11 @@ use super::{Listing, Place};
 /// The best rows so far, and a few more.
 pub(super) struct Best<'a, T> {
     listing: &'a Listing,
-    /// With the item, if it has been made.
+    /// The rows, each with its item if it has been created.
     pub(super) rows: Vec<(Place, Option<T>)>,
-    /// How many rows were offered.
+    /// The number of rows that were offered.
     pub(super) count: usize,
-    /// Rows after this place are not needed: there are enough others already.
+    /// Rows after this position are not needed: there are enough others already.
     last: Option<Place>,
 }
 
@@ -20,8 +20,8 @@ impl<'a, T> Best<'a, T> {
         Self { listing, rows: Vec::new(), count: 0, last: None }
     }
 
-    /// How many rows are needed: those to skip, those of the page, and one that shows that there
-    /// are more.
+    /// Returns the number of rows that are needed: those to skip, those of the page, and one that
+    /// shows that there are more.
     fn wanted(&self) -> usize {
         self.listing.offset + self.listing.limit + 1
     }
@@ -60,7 +60,7 @@ impl<'a, T> Best<'a, T> {
         self.rows.truncate(self.wanted());
     }
 
-    /// The rows of the page, and one more if there is one.
+    /// Returns the rows of the page, and one more if there is one.
     pub(super) fn ended(mut self) -> Self {
         self.sort();
         self.rows.drain(..self.listing.offset.min(self.rows.len()));

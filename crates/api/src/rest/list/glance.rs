@@ -1,21 +1,21 @@
-//! A glance at an item before it is made: making all items of a long list, only to drop most of
-//! them, is slow.
+//! A glance at an item before it is created: creating all items of a long list, only to drop most
+//! of them, is slow.
 
 use serde_json::{Map, Value};
 
 use super::Listing;
 
-/// What is known of an item before it is made.
+/// What is known about an item before it is created.
 pub(crate) trait Glance {
-    /// The item's key.
+    /// Returns the item's key.
     fn key(&self) -> String;
 
-    /// The value at a path, such as `["space", "unique"]`; `None` if the item must be made to know
-    /// it.
+    /// Returns the value at a path, such as `["space", "unique"]`; `None` if only the created item
+    /// shows it.
     fn field(&self, path: &[&str]) -> Option<Value>;
 
     /// Passes to `sum` everything that the item adds to `total`, and returns `true`; or passes
-    /// nothing and returns `false` if the item must be made to know it.
+    /// nothing and returns `false` if only the created item shows it.
     fn add_to(&self, _sum: &mut dyn FnMut(&'static [&'static str], u64)) -> bool {
         false
     }
@@ -37,7 +37,7 @@ impl<'a> Wanted<'a> {
         Self { listing, filter, sort: sort.collect() }
     }
 
-    /// Whether an item matches the filter, if a glance is enough to decide.
+    /// Returns whether an item matches the filter, if a glance suffices to decide.
     pub(super) fn fits(&self, glance: &dyn Glance) -> Option<bool> {
         let Some(filter) = &self.listing.filter else { return Some(true) };
         let mut row = Value::Null;
@@ -47,13 +47,13 @@ impl<'a> Wanted<'a> {
         Some(filter.matches(&row))
     }
 
-    /// The item's values of the fields of the order, if a glance is enough.
+    /// Returns the item's values of the fields of the order, if a glance suffices.
     pub(super) fn values(&self, glance: &dyn Glance) -> Option<Vec<Value>> {
         self.sort.iter().map(|path| glance.field(path)).collect()
     }
 }
 
-/// Puts a value at a path. If the path leads through an earlier value, that is already there.
+/// Puts a value at a path. If an earlier value contains this path, the value is already there.
 pub(super) fn put(row: &mut Value, path: &[&str], value: Value) {
     let Some((step, rest)) = path.split_first() else {
         *row = value;

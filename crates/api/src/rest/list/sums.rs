@@ -7,16 +7,16 @@ use crate::rest::order::add;
 
 /// The sums so far.
 pub(super) struct Sums {
-    /// How many items were summed up.
+    /// The number of items that were summed up.
     pub(super) count: usize,
-    /// Of items that were made: by the names of their fields.
+    /// The sums of items that were created, by the names of their fields.
     made: Map<String, Value>,
-    /// Of items that were only looked at.
+    /// The sums of items that were only looked at.
     glanced: Vec<(&'static [&'static str], u64)>,
 }
 
 impl Sums {
-    /// Empty sums of these fields.
+    /// Returns empty sums of these fields.
     pub(super) fn of(fields: &[&str]) -> Self {
         let made = fields.iter().map(|field| ((*field).to_owned(), Value::Null)).collect();
         Self { count: 0, made, glanced: Vec::new() }
@@ -42,7 +42,7 @@ impl Sums {
         self.made.iter_mut().for_each(|(field, sum)| add(sum, &row[field]));
     }
 
-    /// All sums.
+    /// Returns all sums.
     pub(super) fn ended(self) -> Value {
         let mut glanced = Value::Object(Map::new());
         self.glanced.iter().for_each(|(path, sum)| put(&mut glanced, path, Value::from(*sum)));

@@ -1,4 +1,4 @@
-//! Pages against the whole list, sorted and cut by hand.
+//! Compares pages with the whole list, sorted and cut independently.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -74,7 +74,7 @@ impl Glance for Thing {
     }
 }
 
-/// In pieces, with a glance at each thing first.
+/// Returns a page that is read in pieces, with a glance at each thing first.
 fn look(query: &str, things: &[Thing]) -> Items {
     let piece = |after: Option<&str>, limit, is_worth: Worth<'_>| {
         let start = after.map_or(0, |key| things.partition_point(|thing| *thing.name <= *key));
@@ -87,7 +87,7 @@ fn look(query: &str, things: &[Thing]) -> Items {
     listing(query).unwrap().glanced(piece, one).unwrap()
 }
 
-/// In pieces, as the array gives them.
+/// Returns a page that is read in pieces, as the array provides them.
 fn ask(query: &str, things: &[Thing]) -> Items {
     let piece = |after: Option<&str>, limit| {
         let start = after.map_or(0, |key| things.partition_point(|thing| *thing.name <= *key));
