@@ -59,7 +59,7 @@ pub struct HostSessions {
     pub sessions: Vec<HostSession>,
 }
 
-/// The sessions, with the names of their hosts.
+/// Returns the sessions, with the names of their hosts.
 pub(crate) fn named(interface: &Interface) -> Vec<HostSession> {
     let mut sessions = interface.watch.sessions();
     for session in &mut sessions {

@@ -1,4 +1,4 @@
-//! The settings of the array that are kept in its pool, as they are sent and returned.
+//! The settings that the pool stores, as they are sent and returned.
 
 use array::{
     CompanyId, DnsChange, HostName, InitiatorName, NameServer, SettingsChange, SpaceThresholds,
@@ -100,7 +100,7 @@ pub struct ArraySettingsChange {
 }
 
 impl ArraySettingsChange {
-    /// The change to the objects.
+    /// Returns the change of settings.
     pub(crate) fn change(self) -> Result<SettingsChange, array::Error> {
         Ok(SettingsChange {
             name: self.name.map(|name| HostName::of_array(&name)).transpose()?,
@@ -119,7 +119,7 @@ impl ArraySettingsChange {
     }
 }
 
-/// Name servers, as they are given.
+/// Parses name servers.
 pub(crate) fn name_servers(texts: &[String]) -> Result<Vec<NameServer>, array::Error> {
     texts.iter().map(|text| NameServer::new(text)).collect()
 }

@@ -1,4 +1,5 @@
-//! `/v1/snapshots/{name}/space`: what REST 2.x has no words for. All else of snapshots is there.
+//! `/v1/snapshots/{name}/space`: what REST 2.x can't express. All other requests for snapshots are
+//! in REST 2.x.
 
 use axum::Json;
 use axum::extract::rejection::PathRejection;

@@ -1,4 +1,4 @@
-//! Which objects the pool's bytes are stored for.
+//! The stored bytes of the pool by object.
 
 use array::{ObjectSpace, PoolFigures};
 use axum::Json;
@@ -46,7 +46,7 @@ impl From<ObjectSpace> for Space {
     }
 }
 
-/// The ratio of bytes to stored bytes; `None` if nothing is stored.
+/// Returns the ratio of bytes to stored bytes; `None` if nothing is stored.
 pub(crate) fn ratio(bytes: u64, stored_bytes: u64) -> Option<f64> {
     (stored_bytes > 0).then(|| bytes as f64 / stored_bytes as f64)
 }

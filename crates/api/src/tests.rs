@@ -1,4 +1,4 @@
-//! The interface over an array in memory: statuses, tokens, and what is never shown.
+//! Tests the interface over an array in memory: statuses, tokens, and what is never shown.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,7 +38,7 @@ use super::*;
 use memory::MemoryStore;
 use quiet::Quiet;
 
-/// A clock that stands still unless it is moved, and bytes that look random.
+/// Returns a clock that stands still unless a test advances it, and bytes that look random.
 fn sources() -> (Arc<AtomicU64>, Sources) {
     let (uptime, drawn) = (Arc::new(AtomicU64::new(0)), AtomicU64::new(0));
     let time = uptime.clone();
@@ -116,14 +116,14 @@ impl World {
         (status, value)
     }
 
-    /// Makes a user.
+    /// Creates a user.
     async fn admin(&self, name: &str, role: &str) {
         let path = format!("/api/2.26/admins?names={name}");
         let role = json!({"role": {"name": role}});
         assert_eq!(self.ask("POST", &path, Some(role)).await.0, 200);
     }
 
-    /// Makes a host with this iSCSI name.
+    /// Creates a host with this iSCSI name.
     async fn host(&self, name: &str, iqn: &str) {
         let path = format!("/api/2.26/hosts?names={name}");
         assert_eq!(self.ask("POST", &path, Some(json!({"iqns": [iqn]}))).await.0, 200);
@@ -164,7 +164,7 @@ async fn everything_but_the_version_needs_the_token() {
                 if path == "/v1/version" {
                     assert_eq!((status, &value["product"]), (StatusCode::OK, &json!("holdfast")));
                 } else if path == "/v1/session" && method == "post" {
-                    // It is what gives a session.
+                    // This request creates a session.
                     assert!(status.is_client_error(), "{value}");
                 } else if path == "/api/api_version" {
                     assert_eq!((status, &value["version"][0]), (StatusCode::OK, &json!("2.0")));

@@ -1,5 +1,5 @@
-//! The parameters of a request. A handler takes those that it knows; the others are refused, so
-//! that a misspelt parameter never widens what a request does.
+//! The parameters of a request. A handler takes the parameters that it knows; the others are
+//! refused, so that a misspelt parameter never widens the effect of a request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -124,7 +124,7 @@ impl FromRequestParts<Arc<Interface>> for Query {
     }
 }
 
-/// The body of a request: JSON, whatever its declared type. No body means an empty object, as
+/// The body of a request: JSON, whatever its declared type. No body means an empty object, because
 /// several requests have only parameters.
 pub(crate) struct Body<T>(pub(crate) T);
 
@@ -139,7 +139,7 @@ impl<T: DeserializeOwned, S: Send + Sync> axum::extract::FromRequest<S> for Body
         let bytes =
             bytes.map_err(|refused| Refused::unreadable(refused.status(), &refused.body_text()))?;
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        // The text of the error could quote a secret: it is shown only if the syntax is wrong.
+        // The text of the error could quote a secret: it is returned only if the syntax is wrong.
         let body = serde_json::from_slice(text).map_err(|error| match error.classify() {
             serde_json::error::Category::Data => Refused::bad("", unquote_values(&error)),
             _ => Refused::bad("", "The body is not JSON."),
@@ -152,7 +152,7 @@ impl<T: DeserializeOwned, S: Send + Sync> axum::extract::FromRequest<S> for Body
     }
 }
 
-/// What is wrong with a body, without the values in it.
+/// Describes what is wrong with a body, without the values in it.
 fn unquote_values(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let field = text.split('`').nth(1).unwrap_or_default();

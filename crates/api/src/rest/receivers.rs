@@ -1,4 +1,4 @@
-//! What `alert-watchers`, `syslog-servers` and `snmp-managers` have in common.
+//! The common parts of `alert-watchers`, `syslog-servers` and `snmp-managers`.
 
 use std::sync::Arc;
 
@@ -51,7 +51,8 @@ pub(super) struct Tested {
     pub(super) is_enabled: bool,
 }
 
-/// Sends a test event to each of a list, or to those that the query names, and returns the results.
+/// Sends a test event to each receiver of a list that the query names, or to all, and returns the
+/// results.
 pub(super) async fn tested(
     interface: Arc<Interface>,
     mut query: Query,
@@ -96,7 +97,7 @@ fn result(sender: &str, tested: Tested, results: &[NotificationTest]) -> RestTes
     }
 }
 
-/// Removes those that the query names, all or none.
+/// Removes the receivers that the query names, all or none.
 pub(super) async fn removed(
     interface: Arc<Interface>,
     mut query: Query,
@@ -111,7 +112,7 @@ pub(super) async fn removed(
     .await
 }
 
-/// Those of a list that are named, as the response to a change of them.
+/// Returns the named items of a list, as the response to a change.
 pub(super) fn named<T: Listed + Clone>(all: &[T], names: &[String]) -> Result<Items, Refused> {
     let is_named = |one: &&T| names.iter().any(|name| one.key().eq_ignore_ascii_case(name));
     Items::of(all.iter().filter(is_named).cloned())

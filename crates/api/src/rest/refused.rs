@@ -1,12 +1,12 @@
-//! Refusals in the form of REST 2.x: `{"errors": [{"context": NAME, "message": TEXT}]}`.
+//! Refusals in the format of REST 2.x: `{"errors": [{"context": NAME, "message": TEXT}]}`.
 //!
-//! Clients distinguish errors by the message and by the status: 400 for everything wrong with the
-//! request, 401 only for a dead session (they log in again), 404 for a path that does not exist,
-//! 500 if the array is at fault.
+//! Clients distinguish errors by the message and by the status: 400 for any error in the request,
+//! 401 only for a dead session (they log in again), 404 for a path that does not exist, 500 if the
+//! array failed.
 //!
-//! Some clients look for words in a message, others compare all of it. For the errors that they
-//! look for, [`sentence`] is exactly the sentence that they know, and the name is in the context.
-//! All other messages are those of [`array::Error`].
+//! Some clients search a message for words, others compare the whole message. For the errors that
+//! they recognise, [`sentence`] returns exactly the sentence that they know, and the name is in the
+//! context. All other messages are those of [`array::Error`].
 
 use array::{ContainerKind, Kind};
 use axum::Json;
@@ -87,33 +87,33 @@ impl Refused {
         Self { status, code, errors: vec![fault] }
     }
 
-    /// The code, for the audit log.
+    /// Returns the code, for the audit log.
     pub(crate) fn code(&self) -> &'static str {
         self.code
     }
 
-    /// The request is wrong, in what `context` names.
+    /// Returns the refusal of a wrong request; `context` names the wrong part.
     pub(crate) fn bad(context: &str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, context, message)
     }
 
-    /// There is nothing of this name.
+    /// Returns the refusal of a name that does not exist.
     pub(crate) fn missing(name: &str) -> Self {
         Self::bad(name, format!("{name} does not exist."))
     }
 
-    /// Refuses names other than that of the only one there is.
+    /// Refuses names other than that of the only object.
     pub(crate) fn unless_only(name: &str, names: &[String]) -> Result<(), Self> {
         names.iter().find(|other| *other != name).map_or(Ok(()), |other| Err(Self::missing(other)))
     }
 
-    /// A feature that is not supported: refused, never ignored.
+    /// Returns the refusal of an unsupported feature, which is never ignored.
     pub(crate) fn unsupported(context: &str, what: &str) -> Self {
         let refused = Self::bad(context, format!("{what}: not supported by this array."));
         Self { code: "not_supported", ..refused }
     }
 
-    /// A refusal because of the caller, its rate, or its password.
+    /// Returns a refusal because of the caller, its rate, or its password.
     pub(crate) fn denied(status: StatusCode, code: &'static str, text: String) -> Self {
         Self { code, ..Self::new(status, "", text) }
     }
@@ -133,7 +133,7 @@ impl Refused {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", text)
     }
 
-    /// A body or a query that can't be read. `text` may span lines.
+    /// Returns the refusal of a body or a query that can't be read. `text` may span lines.
     pub(crate) fn unreadable(status: StatusCode, text: &str) -> Self {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         // 422 means the same as 400 here, and clients know 400.
@@ -144,7 +144,7 @@ impl Refused {
         Self::new(status, "", text)
     }
 
-    /// A refusal of the array, about `context`.
+    /// Returns a refusal by the array, about `context`.
     pub(crate) fn about(context: &str, error: &array::Error) -> Self {
         let status = match error.kind() {
             Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
@@ -155,7 +155,7 @@ impl Refused {
         Self { code: error.code(), ..Self::new(status, context, message) }
     }
 
-    /// A refusal to destroy a volume. If it is destroyed already, the message is a special one.
+    /// Returns the refusal to destroy a volume, with a special message if it is already destroyed.
     pub(crate) fn to_destroy(error: array::Error) -> Self {
         let is_destroyed = matches!(error, array::Error::VolumeDestroyed(_));
         let mut refused = Self::from(error);
@@ -176,8 +176,8 @@ impl Refused {
 /// The response to a second request to destroy a volume.
 const VOLUME_DELETED: &str = "Volume has been deleted.";
 
-/// The whole message of errors that published clients recognise by it. They compare all of it, or
-/// look for a part, so it never changes.
+/// Returns the whole message of errors that published clients recognise by it. They compare the
+/// whole message, or search for a part, so it never changes.
 fn sentence(error: &array::Error) -> Option<&'static str> {
     use array::Error;
     Some(match error {
@@ -186,7 +186,7 @@ fn sentence(error: &array::Error) -> Option<&'static str> {
         Error::VolumeDestroyed(_) => "Volume has been destroyed.",
         Error::SnapshotExists(_) => "Volume snapshot already exists.",
         Error::NoSuchSnapshot(_) => "No such volume or snapshot.",
-        // The programs that it names are not ours, but one client compares all of it.
+        // The programs in this message are not ours, but one client compares the whole message.
         Error::SnapshotDestroyed(_) => {
             "Volume snapshot has been destroyed. It can be recovered by purevol recover and \
              eradicated by purevol eradicate."
@@ -209,12 +209,12 @@ fn sentence(error: &array::Error) -> Option<&'static str> {
     })
 }
 
-/// A name from a request, fit to be shown on one line.
+/// Returns a name from a request in a form that fits on one line.
 fn shown(name: &str) -> String {
     name.chars().take(80).filter(|c| !c.is_control()).collect()
 }
 
-/// The subject of an error, if it has one.
+/// Returns the subject of an error, if it has one.
 fn subject(error: &array::Error) -> &str {
     use array::Error;
     match error {
@@ -258,7 +258,7 @@ fn subject(error: &array::Error) -> &str {
     }
 }
 
-/// Errors name objects as `Volume x`.
+/// Returns the name of an object: errors contain objects as `Volume x`.
 fn last_word(object: &str) -> &str {
     object.rsplit(' ').next().unwrap_or(object)
 }

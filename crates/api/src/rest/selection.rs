@@ -10,7 +10,7 @@ use super::{Query, Refused};
 pub(crate) struct Selection {
     pub(crate) names: Vec<String>,
     pub(crate) ids: Vec<String>,
-    /// Only destroyed ones, or only the others.
+    /// Selects only destroyed objects, or only the others.
     pub(crate) destroyed: Option<bool>,
 }
 
@@ -74,12 +74,12 @@ impl Selection {
         }
     }
 
-    /// Whether no object is named, which means all.
+    /// Returns whether no object is named, which means all.
     pub(crate) fn is_empty(&self) -> bool {
         self.names.is_empty() && self.ids.is_empty()
     }
 
-    /// The names; `name_of` finds those of ids.
+    /// Returns the names; `name_of` finds the name of an id.
     pub(crate) fn names(
         &self,
         name_of: impl Fn(&str) -> Option<String>,
@@ -91,7 +91,7 @@ impl Selection {
     }
 }
 
-/// The result of `one` for each name. All names that were not found are reported at once.
+/// Returns the result of `one` for each name. Reports all names that were not found at once.
 pub(crate) fn each<T>(
     names: &[String],
     one: impl Fn(&str) -> Result<T, Refused>,

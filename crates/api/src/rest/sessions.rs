@@ -1,7 +1,7 @@
-//! `sessions`: who is logged in.
+//! `sessions`: the logins of users.
 //!
-//! Ended sessions are forgotten, and restarting the array ends all; the audit log keeps what was
-//! done in them. Failed logins are listed as well, counted for each address that they came from.
+//! Ended sessions are dropped, and a restart of the array ends all; the audit log keeps the changes
+//! made in them. Failed logins are listed as well, with a count for each client address.
 
 use axum::extract::State;
 use serde::Serialize;

@@ -1,5 +1,5 @@
-//! `smtp-servers`: the one server that mail to `alert-watchers` goes by. It is kept in the pool.
-//! The configuration may name others, for its own recipients.
+//! `smtp-servers`: the one relay for mail to `alert-watchers`. The pool stores it. The
+//! configuration may name other relays, for its own recipients.
 
 use array::{Encryption, Relay, RelayChange, RelayPassword};
 use axum::extract::State;

@@ -1,6 +1,6 @@
 //! `snmp-managers`: the recipients of alerts by SNMP, and `snmp-agents`: the engine id of the
-//! array. They are kept in the pool, and secrets are never shown. The array sends; it answers no
-//! questions of SNMP.
+//! array. The pool stores them, and secrets are never shown. The array only sends; it answers no
+//! SNMP requests.
 
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ impl From<&SnmpManager> for RestSnmpManager {
     }
 }
 
-/// The one way in which messages are encrypted.
+/// The only supported encryption of messages.
 const AES: &str = "AES";
 
 fn all(interface: &Interface) -> Vec<RestSnmpManager> {
@@ -176,7 +176,7 @@ impl SnmpManagerPost {
     }
 }
 
-/// Sets managers, by adding or by changing them, and shows them.
+/// Adds or changes managers, and returns them.
 async fn set(
     interface: Arc<Interface>,
     mut query: Query,

@@ -1,7 +1,7 @@
 //! Space in the terms of REST 2.x.
 //!
 //! Sizes are in bytes. If nothing is stored, a ratio is 1, as clients expect of an empty array.
-//! Figures that the last pass of accounting does not cover yet are 0, because these clients need a
+//! Figures that the last accounting pass does not cover yet are 0, because these clients need a
 //! number: `/v1` distinguishes the two.
 
 use array::{ObjectSpace, VolumesSpace};
@@ -45,7 +45,8 @@ pub struct RestSpace {
 }
 
 impl RestSpace {
-    /// For a volume or a snapshot with these sizes; `snapshots_bytes` are those of its snapshots.
+    /// Returns the space of a volume or a snapshot with these sizes; `snapshots_bytes` is the size
+    /// of its snapshots.
     pub(crate) fn of(
         size_bytes: u64,
         mapped_bytes: u64,
@@ -74,7 +75,7 @@ impl RestSpace {
         }
     }
 
-    /// For the array.
+    /// Returns the space of the array.
     pub(crate) fn of_array(array: &array::Array) -> Self {
         let (pool, space) = (array.pool(), array.pool_space());
         let figures = space.figures;
@@ -150,7 +151,7 @@ pub struct RestSnapshotsSpace {
 }
 
 impl RestSnapshotsSpace {
-    /// For snapshots with this many bytes of their own.
+    /// Returns the space of snapshots that store this many bytes of their own.
     pub(super) fn of(snapshots_bytes: u64) -> Self {
         Self { snapshots: snapshots_bytes, total_physical: snapshots_bytes }
     }

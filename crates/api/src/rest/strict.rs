@@ -1,5 +1,5 @@
 //! Bodies must match their descriptions: an object has its fields by name. A derived `Deserialize`
-//! also accepts a list of the fields in their order, which no client means.
+//! also accepts a list of the fields in their order, which no client intends.
 
 use serde::Deserializer;
 use serde::de::value::{MapDeserializer, SeqDeserializer};

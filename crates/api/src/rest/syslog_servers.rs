@@ -1,5 +1,4 @@
-//! `syslog-servers`: servers that receive alerts and the audit log by syslog. They are kept in the
-//! pool.
+//! `syslog-servers`: servers that receive alerts and the audit log by syslog. The pool stores them.
 
 use std::sync::Arc;
 
@@ -15,9 +14,9 @@ use super::{
 };
 use crate::{Interface, Shared, syslog_destination};
 
-/// What all servers receive: alerts and the audit log.
+/// The data that all servers receive: alerts and the audit log.
 const SERVICE: &str = "management";
-/// What all of them are.
+/// The type of all servers.
 const TARGET_TYPE: &str = "syslog";
 
 /// A syslog server.
@@ -73,7 +72,7 @@ pub struct SyslogServerPost {
 }
 
 impl SyslogServerPost {
-    /// The URI, for the servers that the query names.
+    /// Returns the URI, for the servers that the query names.
     fn uri(self, names: &[String]) -> Result<SyslogUri, Refused> {
         if self.services.is_some_and(|all| all.iter().any(|service| service != SERVICE)) {
             return Err(Refused::unsupported("services", "A service other than management"));
@@ -90,7 +89,7 @@ impl SyslogServerPost {
     }
 }
 
-/// Sets the URI of servers, by adding or by changing them, and shows them.
+/// Sets the URI of servers, which are added or changed, and returns them.
 async fn set(
     interface: Arc<Interface>,
     mut query: Query,

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{Interface, Shared};
 
-/// How many objects with tags are read at once.
+/// The number of objects with tags that are read at once.
 const PIECE: usize = 250;
 
 /// A tag of a volume or a snapshot.
@@ -175,7 +175,7 @@ async fn list_of(interface: std::sync::Arc<Interface>, mut query: Query, of: Of)
     .await
 }
 
-/// The names of all volumes, or snapshots, that have tags, sorted.
+/// Returns the names of all volumes, or snapshots, that have tags, sorted.
 fn tagged_names(interface: &Interface, of: Of) -> Vec<String> {
     let is_snapshots = matches!(of, Of::Snapshots);
     let (mut names, mut after) = (Vec::new(), None);

@@ -27,10 +27,10 @@ pub(super) async fn api_version() -> Json<ApiVersions> {
     Json(ApiVersions { version })
 }
 
-/// A client's name for its request; the response carries it as well.
+/// A client's identifier of its request; the response repeats it.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Copies the name of a request into its response.
+/// Copies the identifier of a request into its response.
 pub(super) async fn name(request: Request, next: Next) -> Response {
     let id = request.headers().get(REQUEST_ID).cloned();
     let mut response = next.run(request).await;
@@ -48,7 +48,7 @@ pub(super) async fn check(request: Request, next: Next) -> Response {
     Refused::no_such_path().into_response()
 }
 
-/// The minor version in a path, if it is supported.
+/// Returns the minor version in a path, if it is supported.
 pub(super) fn minor(path: &str) -> Option<u32> {
     let (minor, _) = path.strip_prefix("/api/2.")?.split_once('/')?;
     let number: u32 = minor.parse().ok()?;

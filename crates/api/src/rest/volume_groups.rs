@@ -1,8 +1,8 @@
-//! `volume-groups`: a name before the names of volumes, which are renamed and ended together. A
-//! volume is in the group that its name says (`GROUP/VOLUME`).
+//! `volume-groups`: name spaces of volumes, which are renamed and deleted together. The name of a
+//! volume contains its group (`GROUP/VOLUME`).
 //!
-//! Limits apply to all volumes of a group together, besides those of each. Priorities of a whole
-//! group are not supported.
+//! Limits apply to all volumes of a group together, in addition to the limits of each. Priorities
+//! of a whole group are not supported.
 
 use array::{ContainerInfo, ContainerKind};
 use axum::extract::State;
@@ -128,7 +128,7 @@ pub struct VolumeGroupPatch {
     pub priority_adjustment: Option<PriorityPatch>,
 }
 
-/// Refuses what groups do not have.
+/// Refuses what groups do not support.
 fn check(priority: Option<PriorityPatch>) -> Result<(), Refused> {
     let Some(priority) = priority else { return Ok(()) };
     let operator = priority.priority_adjustment_operator.unwrap_or_else(|| "+".into());
@@ -252,7 +252,7 @@ pub struct RestVolumeGroupSpace {
     pub space: RestJointSpace,
 }
 
-// Nothing is summed up in `total`: its parts may be unknown.
+// `total` has no sums: the parts may be unknown.
 impl Listed for RestVolumeGroupSpace {
     fn key(&self) -> String {
         self.name.clone()

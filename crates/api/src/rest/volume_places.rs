@@ -1,4 +1,4 @@
-//! Which volume group or pod a volume is to be in.
+//! The volume group or pod in which a request places a volume.
 
 use array::{ContainerKind, ContainerName, Placed, VolumeName};
 
@@ -7,7 +7,7 @@ use super::containers::name_of;
 use super::volume_parts::Reference;
 use crate::Interface;
 
-/// A new name of the volume that is named. Without a container it stays in that of the volume.
+/// Returns a new name of the named volume. Without a container, it stays in the volume's container.
 pub(super) fn new_name(
     interface: &Interface,
     names: &[String],
@@ -21,7 +21,8 @@ pub(super) fn new_name(
     Ok(name.within(container.as_ref()))
 }
 
-/// Where the references of a request put volumes: at most one of them may be given.
+/// Returns the container in which the references of a request place volumes: at most one is
+/// allowed.
 pub(super) fn placed(
     interface: &Interface,
     volume_group: Option<Reference>,
@@ -38,7 +39,7 @@ pub(super) fn placed(
     }
 }
 
-/// The container that a reference names; out of those of its kind if its name is empty.
+/// Returns the container that a reference names; no container of its kind if its name is empty.
 fn within(
     interface: &Interface,
     kind: ContainerKind,
@@ -60,7 +61,7 @@ fn within(
     if name.is_empty() {
         return Ok(Placed::OutOf(kind));
     }
-    // One that is not there may have a name that none can have.
+    // A container that does not exist may have an invalid name.
     let name = interface.array.container(kind, &name)?.name;
     Ok(Placed::Within(ContainerName::new(kind, &name)?))
 }

@@ -119,7 +119,7 @@ impl Glance for SnapshotGlance<'_> {
     }
 }
 
-/// The name of the snapshot with this id.
+/// Returns the name of the snapshot with this id.
 pub(crate) fn name_of(interface: &Interface, id: &str) -> Option<String> {
     let number = Ids::of(&interface.array).number(Kind::Volume, id)?;
     interface.array.snapshot_name(block::VolumeId(number))
@@ -198,14 +198,14 @@ fn find(
     }
 }
 
-/// The volume in the name of a snapshot: `VOLUME.SUFFIX` or `GROUP.SUFFIX.VOLUME`.
+/// Returns the volume in the name of a snapshot: `VOLUME.SUFFIX` or `GROUP.SUFFIX.VOLUME`.
 fn volume_of(name: &str) -> &str {
     let mut parts = name.split('.');
     let first = parts.next().unwrap_or_default();
     parts.nth(1).unwrap_or(first)
 }
 
-/// Up to `limit` snapshots of some volumes, in the order of their names.
+/// Returns up to `limit` snapshots of some volumes, in the order of their names.
 fn page(
     interface: &Interface,
     volumes: &[String],
@@ -268,7 +268,7 @@ pub(super) async fn create(
     Body(asked): Body<SnapshotPost>,
 ) -> Answer {
     let (sources, suffix) = (sources(&mut query)?, query.text("suffix"));
-    // It would allow a delay, but snapshots take no time.
+    // It would permit a delay, but snapshots take no time.
     query.flag("allow_throttle")?;
     query.end()?;
     if sources.is_empty() {

@@ -1,4 +1,4 @@
-//! `volumes/space`: the stored data of volumes.
+//! `volumes/space`: the space of volumes.
 
 use axum::extract::State;
 use serde::Serialize;

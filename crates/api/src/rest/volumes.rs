@@ -118,14 +118,14 @@ impl Listed for RestVolume {
     }
 }
 
-/// The name of the volume with this id.
+/// Returns the name of the volume with this id.
 pub(crate) fn name_of(interface: &Interface, id: &str) -> Option<String> {
     let number = Ids::of(&interface.array).number(Kind::Volume, id)?;
     interface.array.volume_name(block::VolumeId(number))
 }
 
-/// A volume that is destroyed or not, as requested. If it does not match, it is refused as
-/// nonexistent: clients take an empty list for a success.
+/// Finds a volume that is destroyed or not, as requested. Refuses one that does not match as
+/// nonexistent: clients take an empty list for success.
 pub(super) fn find(
     interface: &Interface,
     name: &str,
@@ -140,7 +140,7 @@ pub(super) fn find(
     }
 }
 
-/// A list of volumes, each shown by `show`.
+/// Returns a list of volumes; `show` converts each.
 pub(super) fn listed<T: Listed + Clone>(
     interface: &Interface,
     selection: &Selection,
@@ -272,7 +272,7 @@ fn new_volumes(
     })
 }
 
-/// The name of a source, which gives its size as well.
+/// Returns the name of a source, which also determines the size.
 fn source_name(
     interface: &Interface,
     source: Reference,

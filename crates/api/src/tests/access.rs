@@ -1,4 +1,4 @@
-//! Users and their roles, API tokens, sessions, limits, and the audit log.
+//! Tests users and their roles, API tokens, sessions, limits, and the audit log.
 
 mod audit;
 mod directory;
@@ -70,7 +70,7 @@ impl World {
         self.raw(sent).await.0
     }
 
-    /// Makes a user with a token.
+    /// Creates a user with a token.
     async fn user(&self, name: &str, role: &str) -> String {
         self.admin(name, role).await;
         let token = json!({"user": name, "name": "t"});
@@ -102,7 +102,7 @@ async fn a_login_gives_a_session_that_ends() {
     assert_eq!(world.status(ask(&token)).await, 401, "a token is no session");
     let bearer = Sent::new("GET", "/v1/session").token(session);
     assert_eq!(world.status(bearer).await, 401, "a session is no token");
-    // It ends when it is idle for too long, not before.
+    // The session ends when it is idle for too long, not before.
     world.uptime_ms.fetch_add(29 * 60_000, Ordering::Relaxed);
     assert_eq!(world.status(ask(session)).await, 200);
     world.uptime_ms.fetch_add(29 * 60_000, Ordering::Relaxed);
@@ -111,7 +111,7 @@ async fn a_login_gives_a_session_that_ends() {
     let (status, headers, value) = world.raw(ask(session)).await;
     assert_eq!((status, &value["code"]), (401, &json!("unauthorized")));
     assert!(headers.contains_key("www-authenticate"));
-    // And by a logout.
+    // A logout ends it, too.
     let session = world.session(&token).await;
     let logout = Sent::new("POST", "/api/2.4/logout").with("x-auth-token", &session);
     assert_eq!(world.status(logout).await, 200);
@@ -196,7 +196,7 @@ async fn failed_logins_slow_their_address_down_and_nobody_else() {
     assert_eq!((status, &headers["retry-after"]), (429, &"5".parse().unwrap()));
     let wanted = "Too many logins from this address failed. Try again in 5 s.";
     assert_eq!(value["errors"][0]["message"], wanted);
-    // Not even the right one, nor by the other method; but open paths stay open.
+    // Not even the right token is accepted, nor the other method; but open paths stay open.
     let right = || Sent::new("GET", "/v1/status").token(&token);
     let (status, _, value) = world.raw(right()).await;
     assert_eq!((status, &value["code"]), (429, &json!("too_many_requests")));

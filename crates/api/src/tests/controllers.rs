@@ -1,10 +1,10 @@
-//! How the controller that has the pool shows both.
+//! Tests how the controller with the pool shows both controllers.
 
 use std::sync::atomic::AtomicBool;
 
 use super::*;
 
-/// A front end that may have heard of the other controller, and is asked to leave the pool to it.
+/// A front end that may know the other controller, and is asked to switch the pool to it.
 #[derive(Default)]
 struct Two {
     is_there: AtomicBool,
@@ -120,13 +120,13 @@ async fn a_switch_needs_somebody_to_switch_to() {
     let (status, told) = world.ask("POST", "/v1/controllers/switch", None).await;
     assert_eq!((status, told["controllers"].as_array().unwrap().len()), (200, 2));
     assert!(two.has_switched.load(Ordering::Relaxed));
-    // Who asked is in the pool, which the other one has then.
+    // The user's name is in the pool, which the other controller then has.
     let (_, log) = world.ask("GET", "/v1/audit", None).await;
     let outcomes: Vec<_> = log["entries"].as_array().unwrap().iter().map(entry).collect();
     assert_eq!(outcomes, ["/v1/controllers/switch done", "/v1/controllers/switch not_ready"]);
 }
 
-/// The other one could not take it over.
+/// The other controller could not take the pool over.
 #[tokio::test]
 async fn a_pool_is_not_upgraded_beside_a_controller_of_another_version() {
     let (world, two) = world();
@@ -134,7 +134,7 @@ async fn a_pool_is_not_upgraded_beside_a_controller_of_another_version() {
     let (status, told) = world.ask("POST", "/v1/pool/upgrade", None).await;
     assert_eq!((status, &told["code"]), (409, &json!("not_ready")), "{told}");
     assert!(told["message"].as_str().unwrap().starts_with("CT0 runs version 0.0.9"), "{told}");
-    // One that does not run has no version.
+    // A controller that does not run has no version.
     two.is_there.store(false, Ordering::Relaxed);
     let (status, told) = world.ask("POST", "/v1/pool/upgrade", None).await;
     assert_eq!(status, 200, "{told}");

@@ -15,7 +15,7 @@ impl DeviceChanges for OneDevice {
     }
 }
 
-/// A pool on three devices, of which each is in another state.
+/// A pool on three devices, each in a different state.
 #[derive(Default)]
 struct Several(Mutex<Vec<DeviceChange>>);
 

@@ -11,8 +11,8 @@ fn sums(ok: u64, bytes: u64, ok_latency_us: u64) -> ClassSums {
     ClassSums { ok, bytes, ok_latency_us, ..ClassSums::default() }.with_peaks(COVERED_MS)
 }
 
-/// An array with two volumes and a host, of which the first volume and the host were read and
-/// copied.
+/// Returns an array with two volumes and a host; the first volume and the host have reads and
+/// copies.
 async fn busy() -> World {
     let facts = Facts { port_ids: vec![1], ..Facts::default() };
     let world = World::of(Arc::new(Quiet), Arc::new(devices::OneDevice), facts);
@@ -85,7 +85,7 @@ async fn samples_are_told_between_two_times() {
         let found = items(&world, &path).await;
         assert_eq!((&found[0]["time"], &found[0]["reads_per_sec"]), (&json!(0), &json!(100)));
     }
-    // An idle volume was idle, which is known.
+    // An idle volume has a known activity of zero.
     let idle = items(&world, "volumes/performance?start_time=0&names=v2").await;
     assert_eq!((idle.len(), &idle[0]["reads_per_sec"]), (1, &json!(0)));
     assert_eq!(items(&world, "arrays/performance?resolution=1000").await[0]["time"], 100);
@@ -199,7 +199,7 @@ async fn the_own_path_tells_percentiles_of_everybody() {
         // Other commands have no histogram.
         assert_eq!(commands["copy"]["latency_us_p50"], json!(null), "{of}");
     }
-    // A host that did nothing is known to have done nothing.
+    // A host without commands has a known activity of zero.
     assert_eq!(world.ask("POST", "/api/2.26/hosts?names=idle", None).await.0, 200);
     let member = "/api/2.26/host-groups/hosts?group_names=g&member_names=idle";
     assert_eq!(world.ask("POST", member, None).await.0, 200);

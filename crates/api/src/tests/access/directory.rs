@@ -6,11 +6,11 @@ use tokio::time::{Duration, Instant};
 use super::*;
 use crate::{DirectoryLogin, TellLogin};
 
-/// A directory that knows a few users, and writes down who was asked for.
+/// A directory that knows a few users, and records the requested names.
 #[derive(Default)]
 struct Directory {
     asked: parking_lot::Mutex<Vec<(String, String)>>,
-    /// Whoever waits to be told.
+    /// The logins that wait for an answer.
     waiting: parking_lot::Mutex<Vec<TellLogin>>,
 }
 
@@ -94,7 +94,7 @@ async fn a_user_of_the_directory_logs_in_with_its_role_and_is_in_the_audit_log()
     let (world, directory) = with_directory().await;
     let session = world.begun("ANNA", "battery").await;
     let (status, who) = world.asked("GET", "/v1/session", &session, None).await;
-    // As the directory writes it.
+    // The name as the directory writes it.
     assert_eq!((status, who), (200, json!({"user": "anna", "role": "storage_admin"})));
     let new = json!({"name": "v", "size_bytes": 1 << 30});
     assert_eq!(world.asked("POST", "/v1/volumes", &session, Some(new)).await.0, 201);
@@ -133,7 +133,7 @@ async fn a_user_of_the_array_is_never_asked_for_and_all_refusals_are_the_same() 
     for (user, password) in [
         ("otto", "battery"),
         ("admin", "battery"),
-        // The directory takes these for users of the array.
+        // The directory takes these names for users of the array.
         ("otto ", "battery"),
         ("admin ", "battery"),
         ("anna", "wrong"),
@@ -146,7 +146,7 @@ async fn a_user_of_the_array_is_never_asked_for_and_all_refusals_are_the_same() 
         answers.push((status, told.to_string(), headers.contains_key("www-authenticate")));
     }
     assert!(answers.iter().all(|one| *one == answers[0] && one.0 == 401), "{answers:?}");
-    // It was asked for somebody each time, but never for users of the array or their passwords.
+    // It was asked each time, but never about users of the array or their passwords.
     let asked = directory.asked.lock().clone();
     assert_eq!(asked.len(), answers.len());
     assert!(asked[..2].iter().all(|(user, password)| user.len() == 36 && password == user));
@@ -172,7 +172,7 @@ async fn who_is_not_asked_for_in_time_is_refused_and_others_wait_for_a_turn() {
     }
     let took = began.elapsed();
     assert!(took >= Duration::from_secs(5) && took < Duration::from_secs(9), "{took:?}");
-    // Nobody was asked for while two were on their way, which they are until they come back.
+    // Two logins were in progress until their answers came, and no other was started.
     assert_eq!(directory.waiting.lock().len(), 2);
     directory.waiting.lock().drain(..).for_each(|tell| tell(DirectoryLogin::Unreachable));
     world.begun("anna", "battery").await;

@@ -5,7 +5,7 @@ use super::*;
 const PASSWORD: &str = "correct horse";
 
 impl World {
-    /// Makes a user with a password.
+    /// Creates a user with a password.
     async fn with_password(&self, name: &str, role: &str) {
         let body = json!({"role": {"name": role}, "password": PASSWORD});
         let path = format!("/api/2.26/admins?names={name}");
@@ -19,7 +19,7 @@ impl World {
         self.raw(Sent::new("POST", "/v1/session").body(body)).await
     }
 
-    /// The session of a login that must succeed.
+    /// Returns the session of a login that must succeed.
     async fn let_in(&self, user: &str, password: &str) -> String {
         let (status, headers, told) = self.password_login(user, password).await;
         assert_eq!((status, &told["user"]), (201, &json!(user)));
@@ -46,7 +46,7 @@ async fn a_user_logs_in_with_a_password_and_nobody_else_does() {
     let (_, _, who) = world.raw(ask("/v1/session")).await;
     assert_eq!(who, json!({"user": "anna", "role": "storage_admin"}));
     assert_eq!(world.status(ask("/v1/audit")).await, 403, "the role counts");
-    // The same answer for a wrong password, a user without one, and a user that is not there.
+    // The same response for a wrong password, a user without one, and a user that does not exist.
     let mut answers = Vec::new();
     for (user, password) in
         [("anna", "wrong horse"), ("otto", PASSWORD), ("otto", &token), ("nobody", PASSWORD)]
@@ -168,12 +168,12 @@ async fn a_changed_password_ends_the_other_sessions() {
     assert!(!world.is_open(&last).await);
     assert_eq!(world.password_login("anna", "third horse").await.0, 401);
     assert_eq!(world.ask("DELETE", "/v1/users/none/password", None).await.0, 404);
-    // Who has none does not get one by a token.
+    // A user without a password can't set one with a token.
     let token = made["token"].as_str().unwrap();
     let body = json!({"old_password": "", "password": "third horse"});
     let asked = Sent::new("POST", "/v1/session/password").token(token).body(body);
     assert_eq!(world.status(asked).await, 400);
-    // A user that is removed takes its sessions along.
+    // The removal of a user ends its sessions.
     assert_eq!(world.ask("DELETE", "/api/2.26/admins?names=bert", None).await.0, 200);
     assert!(!world.is_open(&of_bert).await);
 }
