@@ -51,7 +51,7 @@ export function App() {
 }
 
 function Inside() {
-  // Asked again and again: a page that is opened while the array is away finds it later.
+  // Retried repeatedly: a page that is opened while the array is unreachable finds it later.
   const who = useGet<Session>(own("session"));
   useEffect(startSampling, []);
   if (who.data === undefined) {

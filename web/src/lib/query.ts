@@ -16,9 +16,9 @@ export const client = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 1000,
-      // The array may be near where the browser takes itself to be offline.
+      // The array may be reachable even if the browser considers itself offline.
       networkMode: "always",
-      // What the array refuses once, it refuses the next time as well.
+      // A request that the array refuses once is refused again.
       retry: (failures, error) =>
         failures < 2 && error instanceof Refused && (error.status === 0 || error.status >= 502),
     },

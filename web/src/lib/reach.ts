@@ -39,7 +39,7 @@ async function answers(): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(DEADLINE_MS);
     const answer = await fetch(PROBED, { cache: "no-store", signal });
-    // Whatever stands between may answer in place of an array that is away.
+    // A proxy may answer in place of an unreachable array.
     return answer.ok;
   } catch {
     return false;

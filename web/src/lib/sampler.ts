@@ -88,7 +88,7 @@ export function startSampling(): () => void {
   let isWanted = false;
   const lacksPaths = () => isWanted && pathsWanted > 0 && !measured.hasPaths;
   const next = async () => {
-    // Who wants paths while a sample is taken without them has the next one at once.
+    // A caller that needs paths while a sample is taken without them triggers the next one at once.
     if (isAtIt) {
       isWanted = true;
       return;

@@ -44,7 +44,7 @@ export interface AskedTime {
 /** What the array is sent as `at`: null for none, undefined where the text is no time of day. */
 export function askedAt({ everyS, text, old }: AskedTime): number | null | undefined {
   if (!isOfDays(everyS) || text.trim() === "") return null;
-  // Seconds that are not shown stay.
+  // Seconds that are not shown are preserved.
   if (typeof old === "number" && text.trim() === timeOfDay(old)) return old;
   return parseTimeOfDay(text);
 }

@@ -43,7 +43,7 @@ function line(
   what: keyof Peaks & keyof ClassRate,
 ): Series {
   const found = samples.map((sample) => sample.classes[name]);
-  // The page's own samples have no peaks: each is one.
+  // The page's own samples have no peaks: each sample is its own peak.
   const peaks = found.flatMap((one) => one?.peaks?.[what] ?? one?.[what] ?? []);
   return {
     label,

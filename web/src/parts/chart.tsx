@@ -79,7 +79,7 @@ function options(props: ChartProps, width: number, at: (index: number | null) =>
         label: one.label,
         stroke: property(one.colour),
         width: 2,
-        // A line needs two: what stands alone is a point.
+        // A line needs two points: an isolated one is shown as a dot.
         points: {
           show: false,
           size: 6,

@@ -31,8 +31,8 @@ export function useList<T>(resource: string, fixed: Query = {}): List<T> {
   const [sort, setSort] = useState("name");
   const [tokens, setTokens] = useState<string[]>([]);
   const wanted = filterText(text.trim());
-  // The first rows of the natural order are found at once, but who counts walks through all: they
-  // do not wait for the number. What is found or ordered is walked through anyway.
+  // The first rows of the natural order are found at once, but counting reads all rows: the rows do
+  // not wait for the count. A filtered or sorted list is read completely anyway.
   const isPlain = wanted === "" && sort === "name";
   const counted = useGet<Items<T>>(
     isPlain ? rest(resource, { ...fixed, limit: 0, total_item_count: true }) : undefined,

@@ -36,7 +36,7 @@ export function Task(props: TaskProps) {
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState("");
 
-  // Before it leaves the page: only a dialog that is still there returns the focus.
+  // Before it leaves the page: only a dialog that is still present returns the focus.
   useLayoutEffect(() => {
     const shown = dialog.current;
     shown?.showModal();
