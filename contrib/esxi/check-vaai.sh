@@ -33,13 +33,13 @@ case $transfer_kb in '' | *[!0-9]*) usage ;; esac
 
 differ=0
 
-# check OPTION WANTED: shows an option, and notes whether it differs.
+# check OPTION WANTED: prints an option, and records whether it differs.
 check() {
     if [ "$dry_run" = yes ]; then
         echo "esxcli system settings advanced list -o $1"
         return
     fi
-    # An option that this version of ESXi does not know is an error of esxcli's.
+    # esxcli returns an error for an option that this version of ESXi does not know.
     if ! answer=$(esxcli system settings advanced list -o "$1" 2>/dev/null); then
         printf '%-40s %8s  this ESXi does not know it\n' "$1" -
         return

@@ -12,7 +12,7 @@
 # README.md.
 set -eu
 
-# What INQUIRY shows of every volume.
+# The strings in INQUIRY of every volume.
 vendor=HOLDFAST
 model=Holdfast
 rule=915
@@ -41,20 +41,20 @@ while [ $# -gt 0 ]; do
 done
 case $rule in '' | *[!0-9]*) usage ;; esac
 
-# run COMMAND...: runs it, or only prints it.
+# run COMMAND...: runs the command, or only prints it.
 run() {
     echo "$*"
     [ "$dry_run" = yes ] || "$@"
 }
 
-# owner CLASS: what the rule of our number is for; nothing where there is none, `ours` for ours.
+# owner CLASS: prints `ours` or `another` for the rule with our number; nothing if there is none.
 owner() {
     esxcli storage core claimrule list --claimrule-class="$1" | awk -v rule="$rule" \
         -v ours="vendor=$vendor model=$model" '
         $2 == rule { print index($0, ours) ? "ours" : "another"; exit }'
 }
 
-# satp_is_there: whether our rule for round robin is there.
+# satp_is_there: returns whether our rule for round robin exists.
 satp_is_there() {
     esxcli storage nmp satp rule list --satp=VMW_SATP_ALUA | grep -q "$vendor"
 }
@@ -71,7 +71,7 @@ satp_rule() {
         --model="$model" --claim-option=tpgs_on --psp=VMW_PSP_RR --psp-option=iops=1
 }
 
-# Both are looked at before either is changed.
+# Both are checked before either is changed.
 for class in VAAI Filter; do
     if [ "$(owner "$class")" = another ]; then
         echo "claim-rules.sh: rule $rule of class $class is for something else:" \
@@ -104,7 +104,7 @@ done
 run esxcli storage core claimrule run --claimrule-class=Filter
 
 if [ "$devices" = yes ] && [ "$remove" = no ]; then
-    # Of each device a block of lines, whose first is its name.
+    # Each device has a block of lines, which begins with its name.
     esxcli storage core device list |
         awk -v vendor="$vendor" '
             /^[^ ]/ { name = $1 }

@@ -35,7 +35,7 @@ else
     [ $# -gt 0 ] || usage
 fi
 
-# filesystems: a line for each that is mounted: size and free bytes, type, name.
+# filesystems: prints a line for each mounted one: size and free bytes, type, name.
 filesystems() {
     esxcli --formatter=csv storage filesystem list | awk -F, '
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
@@ -44,7 +44,7 @@ filesystems() {
         }'
 }
 
-# reclaim SIZE FREE NAME: one datastore.
+# reclaim SIZE FREE NAME: reclaims one datastore.
 reclaim() {
     mb=$(($2 / 1048576))
     if [ $((($1 - $2) * 100)) -ge $(($1 * 75)) ]; then
@@ -57,7 +57,7 @@ reclaim() {
         return
     fi
     echo "esxcli storage vmfs unmap --volume-label=$3 --reclaim-unit=$blocks"
-    # It reads no standard input: that is the list of the datastores.
+    # esxcli must not read standard input: that is the list of the datastores.
     [ "$dry_run" = yes ] ||
         esxcli storage vmfs unmap --volume-label="$3" --reclaim-unit="$blocks" </dev/null
 }

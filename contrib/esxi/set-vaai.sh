@@ -45,7 +45,7 @@ if [ "$transfer_kb" -lt 1024 ] || [ "$transfer_kb" -gt 16384 ] ||
     exit 2
 fi
 
-# run COMMAND...: runs it, or only prints it.
+# run COMMAND...: runs the command, or only prints it.
 run() {
     echo "$*"
     [ "$dry_run" = yes ] || "$@"
@@ -53,7 +53,7 @@ run() {
 
 # set_option OPTION VALUE
 set_option() {
-    # What this version of ESXi does not know is passed over, and said.
+    # Options that this version of ESXi does not know are skipped, with a message.
     if [ "$dry_run" = no ] && ! esxcli system settings advanced list -o "$1" >/dev/null 2>&1; then
         echo "$1: this ESXi does not know it"
         return

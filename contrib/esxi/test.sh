@@ -15,7 +15,7 @@ skipped=0
 mkdir "$scratch/bin"
 cat >"$scratch/bin/esxcli" <<'END'
 #!/bin/sh
-# Answers as a host does; what changes something goes to $log.
+# Answers like a host; commands that change something are written to $log.
 case "$*" in
     "--formatter=csv storage filesystem list")
         # 1,048,576 MB free; 74.9% full; 75% full; 50 MB free; VMFS 6; not mounted; no VMFS.
@@ -60,7 +60,7 @@ END
 chmod +x "$scratch/bin/esxcli"
 PATH=$scratch/bin:$PATH
 
-# run SHELL SCRIPT ARGUMENTS...: its exit code, what it says, and what esxcli was told.
+# run SHELL SCRIPT ARGUMENTS...: records its exit code, its output, and the commands to esxcli.
 run() {
     : >"$log"
     code=0
@@ -68,7 +68,7 @@ run() {
     told=$(cat "$log")
 }
 
-# row NAME TEST...: a row.
+# row NAME TEST...: counts a test.
 row() {
     name=$1
     shift
@@ -91,7 +91,7 @@ ended() {
 }
 both() { ended 0 "$1" && ended 0 "$2"; }
 
-# in_shell SHELL...: all rows, with the scripts run by this shell.
+# in_shell SHELL...: runs all tests, with the scripts run by this shell.
 in_shell() {
     as=$*
     run "$@" reclaim.sh big "with a blank" three-quarters
@@ -183,7 +183,7 @@ $load"
 }
 
 in_shell sh
-# What runs scripts on ESXi.
+# The shells that run scripts on ESXi.
 if command -v busybox >/dev/null; then
     in_shell busybox sh
 else

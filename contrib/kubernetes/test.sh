@@ -22,7 +22,7 @@ if [ ! -x "$helm/helm" ]; then
     (cd / && GOBIN=$helm go install "helm.sh/helm/v3/cmd/helm@$version") >&2 ||
         skip "the modules of helm can't be had"
 fi
-# Beside its sources, Go would write there what these depend on.
+# Otherwise Go would write the dependencies next to the sources.
 mkdir -p "$helm/source"
 cp types/* "$helm/source/"
 (cd "$helm/source" && go mod tidy && go build -o ../types .) >"$helm/go.log" 2>&1 || {

@@ -8,7 +8,7 @@ passed=0
 failed=0
 skipped=0
 
-# Runs a check, if its program is there: check NAME PROGRAM ARGUMENTS…
+# Runs a check if its program is installed: check NAME PROGRAM ARGUMENTS…
 check() {
     local name=$1
     shift

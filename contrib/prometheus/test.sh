@@ -68,13 +68,13 @@ tool() {
 
 fetch_promtool
 
-# What a running array serves, as Prometheus asks for it.
+# Prints the metrics of a running array, requested as Prometheus does.
 "$program" pool create "$scratch/pool" --capacity 1G >/dev/null
 mkfifo "$scratch/told"
 "$program" serve --json --pool "$scratch/pool" --iscsi 127.0.0.1:0 \
     >"$scratch/told" 2>"$scratch/log" &
 array=$!
-# It says where it listens when it does; its end is the end of the file.
+# The program prints its address when it listens. If it ends, its output ends too.
 url=$(python3 -c '
 import json, sys
 text, decoder = "", json.JSONDecoder()
@@ -105,8 +105,8 @@ context = ssl.create_default_context(cafile=f"{scratch}/holdfast.pem")
 print(urllib.request.urlopen(request, context=context).read().decode(), end="")
 END
 
-# The names that are asked for and not served. Families without a sample are not served, so what
-# only a busy array has is named here.
+# Prints the requested names that are not served. Families without a sample are not served, so the
+# names that only a busy array has are listed here.
 names_are_served() {
     python3 - "$scratch/metrics" rules.yml ../grafana/holdfast.json <<'END'
 import re, sys

@@ -10,12 +10,12 @@ if ! command -v systemd-analyze >/dev/null; then
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-# The program of the package is not on this machine; any other that exists will do.
+# The packaged program is not on this machine; any existing one will do.
 sed "s|^ExecStart=/usr/bin/holdfast|ExecStart=$(command -v true)|" holdfast.service \
     > "$scratch/holdfast.service"
 failed=0
 told=$(systemd-analyze verify --man=no "$scratch/holdfast.service" 2>&1) || failed=1
-# What it says of other units of this machine is not about this one.
+# Messages about other units of this machine are ignored.
 if grep -F holdfast <<<"$told"; then
     failed=1
 fi
