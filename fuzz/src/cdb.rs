@@ -8,7 +8,7 @@ use block::{VolumeError, VolumeId};
 use crate::hosts::{Hosts, LUNS};
 use crate::input::{Input, Script};
 
-/// Actions of one input; more find nothing new and cost time.
+/// The maximum number of actions of an input; more find nothing new and cost time.
 const ACTIONS_MAX: usize = 32;
 
 /// Bytes in a CDB by its group code (SPC-4, 4.3.2).
@@ -94,7 +94,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Where a command stands among those that are served.
+/// Returns the index of a command among those that are served.
 fn index(opcode: u8, action: u8) -> u8 {
     let at = scsi::commands().position(|(_, code, served)| {
         code == opcode && served.is_none_or(|served| served == action & 0x1f)

@@ -15,9 +15,9 @@ use iscsi::{
 use crate::input::{Input, Script};
 use crate::peer::{BHS_BYTES, Peer, target};
 
-/// Actions of one input.
+/// The maximum number of actions of an input.
 const ACTIONS_MAX: usize = 64;
-/// The most data in one answer; the bound of the output counts on it.
+/// The maximum size of the data in a response; the bound of the output depends on it.
 const ANSWER_BYTES_MAX: usize = 512 << 10;
 
 /// What initiators send, and some that they do not (RFC 7143, 11.2.1.2).
@@ -69,7 +69,7 @@ impl World {
         (!world.peers.is_empty()).then_some(world)
     }
 
-    /// A connection more, up to two.
+    /// Adds a connection, up to two.
     fn open(&mut self) {
         let mut peer = Peer::new(&self.target, self.peers.len() as u16);
         peer.tsih = self.peers.first().map_or(0, |first| first.tsih);
@@ -128,7 +128,7 @@ impl World {
         }
     }
 
-    /// One action of the input.
+    /// Runs one action of the input.
     fn act(&mut self, input: &mut Input<'_>) {
         let what = input.u8();
         let at = usize::from(what & 1) % self.peers.len();
@@ -153,7 +153,7 @@ impl World {
         }
     }
 
-    /// A PDU that an initiator might send.
+    /// Sends a PDU that an initiator might send.
     fn send(&mut self, at: usize, input: &mut Input<'_>) {
         let kind = input.u8();
         let mut bhs = [0; BHS_BYTES];

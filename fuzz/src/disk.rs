@@ -7,7 +7,7 @@ use std::sync::Arc;
 use block::{BLOCK_BYTES, Frame, FrameMut};
 use parking_lot::Mutex;
 
-/// Blocks by their number; those that are missing are zeros.
+/// Blocks by their number; missing blocks are zeros.
 pub type Image = BTreeMap<u64, Frame>;
 
 /// The disk.
@@ -18,12 +18,12 @@ pub struct MemoryDisk {
 }
 
 impl MemoryDisk {
-    /// A disk that holds what `image` does.
+    /// Creates a disk with the content of `image`.
     pub fn new(len_bytes: u64, image: Arc<Image>) -> Self {
         Self { len_bytes, image, changed: Mutex::default() }
     }
 
-    /// All that it holds.
+    /// Returns the whole content.
     pub fn image(&self) -> Image {
         let mut image = (*self.image).clone();
         image.extend(self.changed.lock().iter().map(|(at, frame)| (*at, frame.clone())));
@@ -35,7 +35,7 @@ impl MemoryDisk {
         changed.or_else(|| self.image.get(&number).cloned()).unwrap_or_else(Frame::zeros)
     }
 
-    /// Bytes from anywhere on, within the disk.
+    /// Reads bytes at any offset within the disk.
     pub fn bytes(&self, at: u64, count: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(count);
         while out.len() < count {
@@ -47,7 +47,7 @@ impl MemoryDisk {
         out
     }
 
-    /// Changes bytes anywhere within the disk.
+    /// Writes bytes at any offset within the disk.
     pub fn set_bytes(&self, at: u64, bytes: &[u8]) {
         let mut done = 0;
         while done < bytes.len() {

@@ -122,7 +122,7 @@ impl Hosts {
         hosts
     }
 
-    /// Runs a command to its end and checks the answer.
+    /// Runs a command to its end and checks the response.
     pub fn run(&mut self, session: usize, lun: [u8; 8], cdb: &[u8], data: &[u8]) -> Response {
         let Session { nexus, luns } = self.sessions[session % self.sessions.len()].clone();
         let (nexus, luns) = (&nexus, &luns);
@@ -177,21 +177,21 @@ impl Hosts {
         }
     }
 
-    /// LOGICAL UNIT RESET.
+    /// Runs a LOGICAL UNIT RESET.
     pub fn reset_unit(&mut self, session: usize, lun: [u8; 8]) {
         let luns = &self.sessions[session % self.sessions.len()].luns;
         let unsaved = self.server.lun_reset(luns, lun);
         self.save(&unsaved);
     }
 
-    /// So many seconds pass: tokens may end, and are swept.
+    /// Advances the time by some seconds: tokens may expire, and are swept.
     pub fn wait(&mut self, now_s: u32) {
         self.server.set_time(u64::from(now_s) * 1000);
         let (volumes, luns) = (&mut self.volumes, &self.sessions[0].luns);
         while self.server.sweep_tokens(|request| volumes.serve(luns, request).is_ok()) {}
     }
 
-    /// A target reset.
+    /// Runs a target reset.
     pub fn reset_target(&mut self, session: usize) {
         let luns = &self.sessions[session % self.sessions.len()].luns;
         let unsaved = self.server.target_reset(luns);

@@ -1,7 +1,7 @@
 //! What a fuzz input is taken for: a string of choices. Numbers are little endian; what is behind
 //! the end is zero, so that every input means something. [`Script`] writes what [`Input`] reads.
 
-/// The choices that are left.
+/// The choices that remain.
 pub struct Input<'a> {
     bytes: &'a [u8],
 }
@@ -26,33 +26,33 @@ const CORNERS: [u64; 16] = [
     u64::MAX,
 ];
 
-/// The longest content that an input may ask for by its length alone.
+/// The maximum length of content that an input may request by its length alone.
 const RUN_BYTES_MAX: usize = 128 << 10;
 
 impl<'a> Input<'a> {
-    /// From the front of `bytes`.
+    /// Creates an input that is read from the beginning of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
-    /// Whether nothing is left.
+    /// Returns whether nothing remains.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Everything that is left.
+    /// Returns all that remains.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Up to `count` bytes.
+    /// Returns up to `count` bytes.
     pub fn bytes(&mut self, count: usize) -> &'a [u8] {
         let (taken, left) = self.bytes.split_at(count.min(self.bytes.len()));
         self.bytes = left;
         taken
     }
 
-    /// `N` bytes.
+    /// Returns `N` bytes.
     pub fn array<const N: usize>(&mut self) -> [u8; N] {
         let taken = self.bytes(N);
         let mut array = [0; N];
@@ -60,43 +60,43 @@ impl<'a> Input<'a> {
         array
     }
 
-    /// A byte.
+    /// Returns a byte.
     pub fn u8(&mut self) -> u8 {
         self.array::<1>()[0]
     }
 
-    /// A coin.
+    /// Returns a choice of two.
     pub fn coin(&mut self) -> bool {
         self.u8() & 1 == 1
     }
 
-    /// Two bytes.
+    /// Returns a number of two bytes.
     pub fn u16(&mut self) -> u16 {
         u16::from_le_bytes(self.array())
     }
 
-    /// Four bytes.
+    /// Returns a number of four bytes.
     pub fn u32(&mut self) -> u32 {
         u32::from_le_bytes(self.array())
     }
 
-    /// Eight bytes.
+    /// Returns a number of eight bytes.
     pub fn u64(&mut self) -> u64 {
         u64::from_le_bytes(self.array())
     }
 
-    /// A number below `bound`, which is at most 65,536.
+    /// Returns a number below `bound`, which is at most 65,536.
     pub fn below(&mut self, bound: usize) -> usize {
         let drawn = if bound <= 256 { self.u8().into() } else { usize::from(self.u16()) };
         drawn % bound.max(1)
     }
 
-    /// One of some.
+    /// Returns one of several values.
     pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
     }
 
-    /// A number: a small one, one where arithmetic breaks, or any.
+    /// Returns a number: a small one, one where arithmetic breaks, or any.
     pub fn number(&mut self) -> u64 {
         let kind = self.u8();
         match kind & 0x0f {
@@ -111,8 +111,8 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Bytes with their length in front (2 bytes): as they stand here, or, to be long without a
-    /// long input, one byte again and again.
+    /// Returns bytes preceded by their length (2 bytes): the bytes of the input or, for long
+    /// content in a short input, one repeated byte.
     pub fn content(&mut self) -> Vec<u8> {
         match self.u8() & 3 {
             0 => {
@@ -132,48 +132,48 @@ impl<'a> Input<'a> {
 pub struct Script(Vec<u8>);
 
 impl Script {
-    /// Nothing yet.
+    /// Creates an empty script.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Bytes as they are.
+    /// Writes bytes unchanged.
     pub fn raw(mut self, bytes: &[u8]) -> Self {
         self.0.extend_from_slice(bytes);
         self
     }
 
-    /// A byte.
+    /// Writes a byte.
     pub fn u8(self, value: u8) -> Self {
         self.raw(&[value])
     }
 
-    /// Two bytes.
+    /// Writes two bytes.
     pub fn u16(self, value: u16) -> Self {
         self.raw(&value.to_le_bytes())
     }
 
-    /// Four bytes.
+    /// Writes four bytes.
     pub fn u32(self, value: u32) -> Self {
         self.raw(&value.to_le_bytes())
     }
 
-    /// What [`Input::number`] reads.
+    /// Writes a number for [`Input::number`].
     pub fn number(self, value: u64) -> Self {
         self.u8(5).raw(&value.to_le_bytes())
     }
 
-    /// What [`Input::content`] reads.
+    /// Writes content for [`Input::content`].
     pub fn content(self, bytes: &[u8]) -> Self {
         self.u8(1).u16(bytes.len() as u16).raw(bytes)
     }
 
-    /// What [`Input::content`] takes for `count` times `byte`; `count` is even.
+    /// Writes content for [`Input::content`]: `count` times `byte`; `count` is even.
     pub fn run(self, byte: u8, count: usize) -> Self {
         self.u8(0).u8(byte).u16((count / 2) as u16)
     }
 
-    /// The input.
+    /// Returns the input.
     pub fn done(self) -> Vec<u8> {
         self.0
     }
