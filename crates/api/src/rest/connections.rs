@@ -70,8 +70,7 @@ impl Row {
         Self { host: None, host_group: Some(host_group), lun, volume }
     }
 
-    /// Returns a group's connection as each of these hosts sees it; a single row if there are no
-    /// hosts.
+    /// Returns a group's connection as each of these hosts sees it; a single row without hosts.
     fn shared(hosts: &[String], connection: SharedConnectionInfo) -> impl Iterator<Item = Self> {
         let alone = hosts.is_empty().then(|| Self::without_host(connection.clone()));
         let SharedConnectionInfo { volume, host_group, lun } = connection;
