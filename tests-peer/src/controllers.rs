@@ -5,7 +5,6 @@
 //! The longest time without an answer is printed, but not judged.
 
 use std::process::Child;
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,10 +20,11 @@ use crate::hosts::failover;
 use crate::maintenance;
 use crate::offload::good;
 use crate::pair::{READY, both, owner};
+use crate::process::Owned;
 use crate::random::Random;
 use crate::report::Report;
 use crate::reservations::{HOLDER, REGISTER_AND_IGNORE, RESERVE, out, read};
-use crate::restarts::{Host, go_on};
+use crate::restarts::{Host, beside_hosts, go_on};
 use crate::target::{self, Target};
 
 /// Longer than the silence after which nothing more is accepted from a controller.
@@ -66,19 +66,10 @@ fn under_load(report: &mut Report, arguments: &Arguments) -> Result<()> {
     });
     let hosts: Vec<Host> = targets.iter().map(|_| Host::default()).collect();
     let mut random = Random::new(arguments.seed);
-    thread::scope(|scope| {
-        let pairs = hosts.iter().zip(&targets).zip(arguments.seed..);
-        let working: Vec<_> = pairs
-            .map(|((host, target), seed)| scope.spawn(move || host.work(target, seed)))
-            .collect();
+    let name = |host| format!("the host at ct{host}: not refused, every byte right");
+    beside_hosts(report, (&hosts, &targets, arguments.seed), name, |report| {
         for round in 1..=arguments.kill_rounds {
             one_round(report, &array, &hosts, round, &mut random);
-        }
-        hosts.iter().for_each(|host| host.stop.store(true, Ordering::Relaxed));
-        for (number, worker) in (0..).zip(working) {
-            report.check(&format!("the host at ct{number}: not refused, every byte right"), || {
-                worker.join().map_err(|_| anyhow!("the host panicked"))?
-            });
         }
     });
     report.check("a takeover goes on from what was followed", || {
@@ -219,22 +210,11 @@ fn registered(array: &Array, targets: &[Target]) -> Result<String> {
     Ok(String::new())
 }
 
-/// A process that does not outlive the test.
-struct Second(Child);
-
-impl Drop for Second {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Without a supervisor, so that a stopped controller resumes later.
 fn stopped_for_long(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { controllers: Controllers::First, ..Shape::default() };
     let mut array = crate::array(arguments, shape)?;
-    let mut second = Second(array.command()?.args(["--controller", "ct1"]).spawn()?);
+    let mut second = Owned(array.command()?.args(["--controller", "ct1"]).spawn()?);
     both(&array)?;
     let targets = at_each(&array)?;
     let there = at(&targets[0], &targets[1]);
@@ -306,7 +286,7 @@ fn asked_to_end(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let mut array = crate::array(arguments, shape)?;
     report.check("asked to end while it takes over, it ends", || {
         for after in [0, 5, 15, 30, 60, 120] {
-            let mut second = Second(array.command()?.args(["--controller", "ct1"]).spawn()?);
+            let mut second = Owned(array.command()?.args(["--controller", "ct1"]).spawn()?);
             both(&array)?;
             array.kill()?;
             thread::sleep(Duration::from_millis(after));
@@ -323,11 +303,11 @@ fn asked_to_end(report: &mut Report, arguments: &Arguments) -> Result<()> {
     });
     report.check("asked to end while it gives way, it ends in order", || {
         for after in [5, 15, 30, 60] {
-            let second = Second(array.command()?.args(["--controller", "ct1"]).spawn()?);
+            let second = Owned(array.command()?.args(["--controller", "ct1"]).spawn()?);
             both(&array)?;
             let pool = array.pool().display().to_string();
             let switch = ["controller", "switch", "--pool", &pool];
-            let mut switching = Second(array.program().args(switch).spawn()?);
+            let mut switching = Owned(array.program().args(switch).spawn()?);
             thread::sleep(Duration::from_millis(after));
             match array.stop() {
                 // It had handed over before.

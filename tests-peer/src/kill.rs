@@ -6,7 +6,6 @@
 //! unanswered commands (completely present or not at all) and continues. After the rounds every
 //! block is compared.
 
-use std::process::Child;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -15,6 +14,7 @@ use crate::arguments::Arguments;
 use crate::array::{Array, Programs, Shape};
 use crate::devices;
 use crate::load::Load;
+use crate::process::Owned;
 use crate::random::Random;
 use crate::report::Report;
 use crate::target::Target;
@@ -117,7 +117,7 @@ fn round_without(
 ) -> Result<String> {
     // On a busy machine devices may already be out because they were late.
     devices::all_return(array, LOAD_PATIENCE)?;
-    let process = Loading(load.start()?);
+    let process = Owned(load.start()?);
     for device in lost {
         std::thread::sleep(after);
         let answer = array.try_verb(&["device", "fail", &device.to_string()])?;
@@ -131,24 +131,13 @@ fn round_without(
 }
 
 fn one_round(array: &mut Array, load: &Load, after: Duration) -> Result<String> {
-    let process = Loading(load.start()?);
+    let process = Owned(load.start()?);
     std::thread::sleep(after);
     killed_and_served(array, load, process)
 }
 
-/// A load that ends with its round: another one would write to the same journal.
-struct Loading(Child);
-
-impl Drop for Loading {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Kills the array under a load, inspects the pool, and serves it again.
-fn killed_and_served(array: &mut Array, load: &Load, mut process: Loading) -> Result<String> {
+fn killed_and_served(array: &mut Array, load: &Load, mut process: Owned) -> Result<String> {
     load.must_run(&mut process.0)?;
     array.must_run()?;
     array.kill()?;

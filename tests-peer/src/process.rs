@@ -39,10 +39,26 @@ pub fn end(mut process: Child) {
     }
 }
 
+/// A process that is killed when this is dropped.
+pub struct Owned(pub Child);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Returns the peak memory of a process, in KiB.
 pub fn peak_kib(pid: impl Into<u64>) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.into())).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    kib(pid, "status", "VmHWM:")
+}
+
+/// Returns a field, in KiB, of a file of a process in `/proc`.
+pub fn kib(pid: impl Into<u64>, file: &str, field: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{}/{file}", pid.into())).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     line.split_whitespace().next()?.parse().ok()
 }
 

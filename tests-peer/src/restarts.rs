@@ -14,6 +14,7 @@ use crate::Arguments;
 use crate::array::{Array, Shape};
 use crate::command;
 use crate::good::past_attentions;
+use crate::process;
 use crate::random::Random;
 use crate::report::Report;
 use crate::target::Target;
@@ -117,18 +118,14 @@ impl Host {
 /// The group `restarts`.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let mut array = crate::array(arguments, Shape { supervised: true, ..Shape::default() })?;
-    let name = |host| format!("volume-{host}");
+    let volume = |host| format!("volume-{host}");
     let targets: Vec<Target> = (1..=HOSTS)
-        .map(|host| array.volume(&name(host), "1G", "peer", host))
+        .map(|host| array.volume(&volume(host), "1G", "peer", host))
         .collect::<Result<_>>()?;
     let hosts: Vec<Host> = targets.iter().map(|_| Host::default()).collect();
     let mut random = Random::new(arguments.seed);
-    thread::scope(|scope| {
-        let seeds = arguments.seed..;
-        let both = hosts.iter().zip(&targets).zip(seeds);
-        let working: Vec<_> = both
-            .map(|((host, target), seed)| scope.spawn(move || host.work(target, seed)))
-            .collect();
+    let name = |host| format!("host {}: nobody refused it, every byte is right", host + 1);
+    beside_hosts(report, (&hosts, &targets, arguments.seed), name, |report| {
         for round in 1..=arguments.kill_rounds {
             // The supervisor detects and kills a stopped process.
             for signal in ["KILL", "STOP"] {
@@ -138,12 +135,6 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
                     one_round(&array, &hosts, signal)
                 });
             }
-        }
-        hosts.iter().for_each(|host| host.stop.store(true, Ordering::Relaxed));
-        for (number, worker) in (1..).zip(working) {
-            report.check(&format!("host {number}: nobody refused it, every byte is right"), || {
-                worker.join().map_err(|_| anyhow!("the host panicked"))?
-            });
         }
     });
     report.check("its memory is in huge pages, so that one that is killed is gone at once", || {
@@ -157,17 +148,36 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
+/// Lets hosts work, each on its own target, while something happens, and then checks each of them
+/// under its name.
+pub fn beside_hosts(
+    report: &mut Report,
+    (hosts, targets, seed): (&[Host], &[Target], u64),
+    name: impl Fn(usize) -> String,
+    happens: impl FnOnce(&mut Report),
+) {
+    thread::scope(|scope| {
+        let working: Vec<_> = (seed..)
+            .zip(hosts.iter().zip(targets))
+            .map(|(seed, (host, target))| scope.spawn(move || host.work(target, seed)))
+            .collect();
+        happens(report);
+        hosts.iter().for_each(|host| host.stop.store(true, Ordering::Relaxed));
+        for (number, worker) in working.into_iter().enumerate() {
+            report.check(&name(number), || {
+                worker.join().map_err(|_| anyhow!("the host panicked"))?
+            });
+        }
+    });
+}
+
 /// The kernel takes memory back before it gives the locks of the process to others.
 fn in_huge_pages(pid: u64) -> Result<String> {
     let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     if setting.is_ok_and(|setting| setting.contains("[never]")) {
         return Ok("the system gives none".into());
     }
-    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
-    let kib = |field: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(field)).context("no field")?;
-        line.trim().trim_end_matches(" kB").parse::<u64>().context("no number")
-    };
+    let kib = |field| process::kib(pid, "smaps_rollup", field).context("no such field");
     let (huge, all) = (kib("AnonHugePages:")?, kib("Anonymous:")?);
     ensure!(huge >= all / 4, "{huge} of {all} KiB are in huge pages");
     Ok(format!("{huge} of {all} KiB"))

@@ -5,10 +5,8 @@
 //! `--older PROGRAM` is the version to begin with; without it, it is a copy of the same program.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
-use std::thread;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::Arguments;
@@ -16,7 +14,7 @@ use crate::array::{Array, Controllers, Programs, Shape};
 use crate::controllers::at_each;
 use crate::pair::{both, other, owner};
 use crate::report::Report;
-use crate::restarts::{Host, go_on};
+use crate::restarts::{Host, beside_hosts, go_on};
 use crate::target::INITIATOR;
 
 /// The group `upgrades`.
@@ -34,11 +32,8 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let targets = at_each(&array)?;
     let hosts: Vec<Host> = targets.iter().map(|_| Host::default()).collect();
     let format = format_of(&array)?;
-    thread::scope(|scope| {
-        let working: Vec<_> = (arguments.seed..)
-            .zip(hosts.iter().zip(&targets))
-            .map(|(seed, (host, target))| scope.spawn(move || host.work(target, seed)))
-            .collect();
+    let name = |host| format!("the host at ct{host}: not refused, every byte right");
+    beside_hosts(report, (&hosts, &targets, arguments.seed), name, |report| {
         for (way, program) in [("forth", &newer), ("back", &older), ("forth again", &newer)] {
             replace(report, &array, &hosts, way, (program, &installed));
             report.check(&format!("{way}: the format of the pool is as it was"), || {
@@ -56,12 +51,6 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
         report.check("and is taken over", || {
             go_on(&hosts, || array.verb(&["controller", "switch"]).map(drop))
         });
-        hosts.iter().for_each(|host| host.stop.store(true, Ordering::Relaxed));
-        for (number, worker) in (0..).zip(working) {
-            report.check(&format!("the host at ct{number}: not refused, every byte right"), || {
-                worker.join().map_err(|_| anyhow!("the host panicked"))?
-            });
-        }
     });
     report.check("stopped, nothing is wrong with the pool", || {
         array.stop()?;

@@ -10,7 +10,7 @@
 //!
 //! Metadata has two copies in its segment: a structure at a location in the first half is also at
 //! the same location in the second half. So a bad block, or a bad area of less than half a segment,
-//! never affects both. The parent's checksum tells whether a copy is what was written. Metadata
+//! never affects both. The checksum in the parent verifies each copy. Metadata
 //! segments of version 2 have one copy, in either half; they are emptied in the background.
 //!
 //! # Stripes

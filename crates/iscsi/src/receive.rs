@@ -136,7 +136,7 @@ impl<T> Receive<T> {
         self.end += bytes;
     }
 
-    /// Puts bytes that were received before in front of those to come.
+    /// Fills the empty buffer with bytes received earlier; the next receive appends to them.
     ///
     /// # Panics
     /// If they exceed the buffer ([`BUFFER_BYTES`]).

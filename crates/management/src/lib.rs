@@ -1,7 +1,7 @@
 //! The management of a running array, as seen from its network: where it listens, what it serves
 //! there, and notifications.
 //!
-//! * [`http`]: the server of the interface, with the [`web`] page in front of it; its
+//! * [`http`]: the HTTPS server of the management interface and of the [`web`] page; its
 //!   [`certificate`],
 //! * [`alerts`]: detects problems, [`health`]: the health that devices report,
 //! * [`notify`]: notifications, as configured in the configuration file and in the pool,

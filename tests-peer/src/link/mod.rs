@@ -11,7 +11,6 @@ mod site;
 mod strangers;
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,7 +27,7 @@ use crate::process;
 use crate::random::Random;
 use crate::report::Report;
 use crate::reservations::{HOLDER, REGISTER_AND_IGNORE, RESERVE, out, read};
-use crate::restarts::{Host, go_on, go_on_for};
+use crate::restarts::{Host, beside_hosts, go_on, go_on_for};
 use crate::target::{self, Target};
 use nets::Nets;
 use site::Site;
@@ -110,11 +109,8 @@ fn under_load(
 ) -> Result<()> {
     let hosts: Vec<Host> = targets.iter().map(|_| Host::default()).collect();
     let mut random = Random::new(arguments.seed);
-    thread::scope(|scope| {
-        let pairs = hosts.iter().zip(targets).zip(arguments.seed..);
-        let working: Vec<_> = pairs
-            .map(|((host, target), seed)| scope.spawn(move || host.work(target, seed)))
-            .collect();
+    let name = |host| format!("the host at ct{host}: not refused, every byte right");
+    beside_hosts(report, (&hosts, targets, arguments.seed), name, |report| {
         for round in 1..=arguments.kill_rounds {
             let after = Duration::from_millis(200 + random.below(500));
             report.check(&format!("kill -KILL of the owner, {round}"), || {
@@ -127,12 +123,6 @@ fn under_load(
             report.check(&format!("a switch, {round}"), || switched(site, &hosts));
         }
         cuts(report, site, &hosts);
-        hosts.iter().for_each(|host| host.stop.store(true, Ordering::Relaxed));
-        for (number, worker) in (0..).zip(working) {
-            report.check(&format!("the host at ct{number}: not refused, every byte right"), || {
-                worker.join().map_err(|_| anyhow!("the host panicked"))?
-            });
-        }
     });
     Ok(())
 }

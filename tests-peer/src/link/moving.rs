@@ -1,18 +1,17 @@
 //! Addresses that move between two machines: a host that knows only one of them continues at the
 //! other machine when its own is gone, and comes back to it.
 
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::nets::moving;
 use super::site::Site;
 use super::{at, connect, stays};
 use crate::Arguments;
 use crate::report::Report;
-use crate::restarts::{Host, go_on};
+use crate::restarts::{Host, beside_hosts, go_on};
 use crate::target::Target;
 
 /// How long it may take until all addresses are where they belong: 9 s, plus a margin for a busy
@@ -25,11 +24,8 @@ pub fn run(report: &mut Report, arguments: &Arguments, site: &mut Site) -> Resul
     });
     let targets = [site.volume(1, 0)?, site.volume(2, 1)?];
     let hosts: Vec<Host> = targets.iter().map(|_| Host::impatient()).collect();
-    thread::scope(|scope| {
-        let pairs = hosts.iter().zip(&targets).zip(arguments.seed..);
-        let working: Vec<_> = pairs
-            .map(|((host, target), seed)| scope.spawn(move || host.work(target, seed)))
-            .collect();
+    let name = |host| format!("the host of ct{host}'s address: every byte right");
+    beside_hosts(report, (&hosts, &targets, arguments.seed), name, |report| {
         report
             .check("one that forwards is alone: the owner has its addresses, it has none", || {
                 isolated(site, &hosts, &targets)
@@ -38,12 +34,6 @@ pub fn run(report: &mut Report, arguments: &Arguments, site: &mut Site) -> Resul
             died(site, &hosts, &targets)
         });
         report.check("a switch, and one that is killed, keep theirs", || keep(site, &hosts));
-        hosts.iter().for_each(|host| host.stop.store(true, Ordering::Relaxed));
-        for (number, worker) in (0..).zip(working) {
-            report.check(&format!("the host of ct{number}'s address: every byte right"), || {
-                worker.join().map_err(|_| anyhow!("the host panicked"))?
-            });
-        }
     });
     report.check("both end in order, and their addresses with them", || {
         site.both()?;

@@ -95,7 +95,7 @@ impl Interface {
         }
     }
 
-    /// Returns the credential for the session of a directory user who has just logged in.
+    /// Returns the credential of a new session of a directory user.
     pub(super) fn directory_credential(&self, caller: &Caller) -> Credential {
         credential(&caller.user, caller.role, self.array.directory().revision())
     }

@@ -210,7 +210,7 @@ pub(crate) fn session_of(headers: &HeaderMap) -> Option<TokenHash> {
 }
 
 impl Interface {
-    /// Checks the current password of a user who wants to change it.
+    /// Checks the current password before it is changed.
     pub(crate) async fn check_old_password(
         &self,
         user: &str,

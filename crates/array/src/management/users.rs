@@ -86,8 +86,8 @@ impl Array {
         self.read().users.find(name).ok()?.password.clone()
     }
 
-    /// Returns the user who has the password with this [`PasswordHash::credential`] now, and its
-    /// role.
+    /// Looks a user up by the [`PasswordHash::credential`] of the current password. Returns the
+    /// name and the role.
     pub fn has_password(&self, credential: &TokenHash) -> Option<(String, Role)> {
         self.read().users.of_password(credential)
     }

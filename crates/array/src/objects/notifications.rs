@@ -206,7 +206,7 @@ pub struct Watcher {
 /// A syslog server, which receives alerts and changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyslogServer {
-    /// Its name.
+    /// The name of the syslog server.
     pub name: SyslogServerName,
     /// Its URI.
     pub uri: SyslogUri,

@@ -76,7 +76,7 @@ impl SnmpSecurity {
 /// An SNMP manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnmpManager {
-    /// Its name.
+    /// The name of the SNMP manager.
     pub name: SnmpManagerName,
     /// `HOST`, or `HOST:PORT`.
     pub host: String,

@@ -22,7 +22,7 @@ struct Held {
 pub(crate) struct Users {
     by_name: BTreeMap<String, User>,
     held: HashMap<TokenHash, Held>,
-    /// The user who has the password with this [`PasswordHash::credential`].
+    /// Looks a user up by the [`PasswordHash::credential`] of the current password.
     by_password: HashMap<TokenHash, String>,
 }
 

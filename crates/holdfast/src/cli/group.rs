@@ -24,7 +24,7 @@ pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
         GroupVerb::Create { name, volumes } => {
             client.order(Method::POST, RESOURCE, &named("names", name)?)?;
             with(&client, Method::POST, "volumes", name, volumes).inspect_err(|_| {
-                if let Err(failure) = end(&client, name, true) {
+                if let Err(failure) = client.end(RESOURCE, &[name], true) {
                     complain(format_args!(
                         "holdfast: group {name} was made and is left behind: {failure}"
                     ));
@@ -62,7 +62,7 @@ pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
             show(form, &shown, || shown.facts())
         }
         GroupVerb::Destroy { name, eradicate } => {
-            end(&client, name, *eradicate)?;
+            client.end(RESOURCE, &[name], *eradicate)?;
             show(form, &json!({ "destroyed": name }), || match eradicate {
                 true => format!("Group {name} is gone, with its snapshots.\n"),
                 false => format!(
@@ -84,11 +84,6 @@ pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
             })
         }
     }
-}
-
-fn end(client: &Client, name: &str, eradicate: bool) -> Result<(), Failure> {
-    client.destroy(RESOURCE, &[name], true)?;
-    if eradicate { client.eradicate(RESOURCE, &[name]) } else { Ok(()) }
 }
 
 /// Adds or removes members of a kind, in requests of the maximum number of names.

@@ -57,8 +57,7 @@ pub fn run(common: &Common, options: &ProvisionArgs) -> Result<(), Failure> {
     let connected = connection::with_host(&client, &volume.name, &host.name, options.lun);
     let connected = connected.inspect_err(|_| {
         let names = [&volume.name];
-        let gone = client.destroy("volumes", &names, true);
-        taken_back(&volume.name, gone.and_then(|()| client.eradicate("volumes", &names)));
+        taken_back(&volume.name, client.end("volumes", &names, true));
         if is_new {
             taken_back(&host.name, host::delete(&client, &host.name));
         }

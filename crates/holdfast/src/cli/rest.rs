@@ -114,6 +114,17 @@ impl Client {
         })
     }
 
+    /// Destroys objects, and eradicates them at once if asked to.
+    pub fn end<S: AsRef<str>>(
+        &self,
+        resource: &str,
+        all: &[S],
+        eradicate: bool,
+    ) -> Result<(), Failure> {
+        self.destroy(resource, all, true)?;
+        if eradicate { self.eradicate(resource, all) } else { Ok(()) }
+    }
+
     /// Sends a request without a body, whose response has no content.
     pub fn order(&self, method: Method, resource: &str, query: &str) -> Result<(), Failure> {
         self.send(method, &path(resource, query), &[]).map(drop)

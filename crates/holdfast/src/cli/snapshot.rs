@@ -86,10 +86,7 @@ pub fn run(common: &Common, verb: &SnapshotVerb) -> Result<(), Failure> {
             show(form, &snapshot, || format!("Snapshot {name} is called {} now.\n", snapshot.name))
         }
         SnapshotVerb::Destroy { names, eradicate } => {
-            client.destroy(RESOURCE, names, true)?;
-            if *eradicate {
-                client.eradicate(RESOURCE, names)?;
-            }
+            client.end(RESOURCE, names, *eradicate)?;
             show(form, &json!({ "destroyed": names, "eradicated": eradicate }), || {
                 let line = |name: &String| destroyed("Snapshot", "snapshot", name, *eradicate);
                 names.iter().map(line).collect()

@@ -108,10 +108,7 @@ fn end_or_replace(client: &Client, form: Form, verb: &VolumeVerb) -> Result<(), 
         }
         VolumeVerb::Overwrite { name, from } => overwrite(client, form, name, from),
         VolumeVerb::Destroy { name, eradicate } => {
-            client.destroy(RESOURCE, &[name], true)?;
-            if *eradicate {
-                client.eradicate(RESOURCE, &[name])?;
-            }
+            client.end(RESOURCE, &[name], *eradicate)?;
             let told = json!({ "destroyed": name, "eradicated": eradicate });
             show(form, &told, || destroyed("Volume", "volume", name, *eradicate))
         }

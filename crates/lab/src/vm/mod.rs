@@ -178,7 +178,8 @@ impl Vm {
         }
     }
 
-    /// Deletes it. The blocks are free in the datastore; the array is told by a reclaim.
+    /// Deletes the virtual machine and its disks. This frees their blocks in the datastore; a later
+    /// reclaim (UNMAP) frees them in the array.
     ///
     /// # Errors
     /// Those of the datastore.

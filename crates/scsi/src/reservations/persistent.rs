@@ -173,7 +173,8 @@ fn read_list(
     Ok(named.map(|named| named.iter().flat_map(|host| at_ports(host, ports)).collect()))
 }
 
-/// Returns the initiator ports that the TransportIDs in `list[start..end]` identify, each once.
+/// Returns the initiator ports identified by the TransportIDs in bytes `start` to `end` (exclusive)
+/// of the parameter list, without duplicates.
 fn named_ports(
     context: &Context<'_>,
     list: &[u8],
@@ -188,7 +189,7 @@ fn named_ports(
     let mut at = start;
     while at < end {
         let bad = Sense::parameter(at, 0);
-        let (id, bytes) = transport_id::read(&list[at..end]).ok_or(bad)?;
+        let (id, bytes) = list.get(at..end).and_then(transport_id::read).ok_or(bad)?;
         match id {
             TransportId::Port(port) => {
                 named.insert(port.into());

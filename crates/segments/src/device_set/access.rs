@@ -258,13 +258,12 @@ impl Members {
             if copies_of >= geometry.metadata_columns() {
                 return Ok(None);
             }
-            let at = |column| stand(&slots, self.placement().at(&table, of, column, &slots));
-            let first = (copies_of * METADATA_COPIES) as usize;
-            let others = (first..first + METADATA_COPIES as usize).filter(|other| *other != column);
-            let others = others.filter_map(|other| Some((other, at(other)?))).collect();
+            let block = geometry.first_metadata_block() + copies_of * geometry.rows() + rows.start;
+            let (place, copy) = (Place::of_block(segment, block), column as u32 % METADATA_COPIES);
             // A copy from another device would repeat that device's error.
-            let own = at(column).filter(|(slot, _)| slot.is_in());
-            self.read_one(Sources { own, others, needed: 1 }, &mut frames, PATIENTLY)?;
+            if self.read_copy(place, copy, &mut frames).is_err() {
+                self.read(place, &mut frames, PATIENTLY)?;
+            }
         } else if let Some(found) = self.make_compared(&slots, of, column, rows.len()) {
             return Ok(Some(found?));
         } else {
