@@ -11,10 +11,9 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::command::{self, free_ports};
-use crate::process;
 pub use crate::shape::{Controllers, Shape};
 use crate::target::Target;
+use crate::{command, ports, process};
 
 /// How long an array may take from its start to its first response.
 const READY: Duration = Duration::from_secs(20);
@@ -54,7 +53,7 @@ impl Array {
     /// Creates a pool.
     pub fn made(programs: &Programs, shape: Shape) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("holdfast-peers-").tempdir()?;
-        let ports = free_ports(shape.portals + 1)?;
+        let ports = ports::reserve(shape.portals + 1)?;
         let mut addresses: Vec<String> =
             ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let api = addresses.pop().context("no port for the management interface")?;
@@ -82,7 +81,7 @@ impl Array {
 
     /// Adds an address to serve from the next start on.
     pub fn add_portal(&mut self) -> Result<()> {
-        let ports = free_ports(1)?;
+        let ports = ports::reserve(1)?;
         self.portals.extend(ports.iter().map(|port| format!("127.0.0.1:{port}")));
         Ok(())
     }

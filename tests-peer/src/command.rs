@@ -1,6 +1,5 @@
 //! Runs other programs, each with a time limit, and finds ports for them.
 
-use std::net::TcpListener;
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail};
@@ -57,12 +56,4 @@ fn text_of(output: &Output) -> String {
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&output.stderr));
     text
-}
-
-/// Returns ports at which nothing listens now. Another process may take one before the array does;
-/// the array then reports that when it starts.
-pub fn free_ports(count: usize) -> Result<Vec<u16>> {
-    let listeners: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
-    listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
 }

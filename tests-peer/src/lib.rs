@@ -7,6 +7,7 @@ pub mod devices;
 pub mod linear;
 pub mod load;
 pub mod pair;
+mod ports;
 pub mod process;
 pub mod random;
 pub mod report;
