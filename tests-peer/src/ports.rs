@@ -18,7 +18,7 @@ const TRIES: usize = 1_000;
 /// What other tests see of the ports that are taken here, until this process ends.
 static TAKEN: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
 
-/// Returns ports of loopback at which nothing listens, and that nothing else takes while an array is
+/// Returns ports of loopback at which nothing listens, and that nothing takes while an array is
 /// down: the kernel takes none of them for a socket that asks for any port, and other tests none
 /// that is reserved.
 pub fn reserve(count: usize) -> Result<Vec<u16>> {
