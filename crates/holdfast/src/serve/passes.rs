@@ -17,6 +17,11 @@ pub(super) trait Passes: Send + 'static {
     /// Begins a pass.
     fn begin(&mut self);
 
+    /// Returns whether a pass is to begin although none is due.
+    fn is_wanted(&self) -> bool {
+        false
+    }
+
     /// Continues the pass in progress, if any, whoever has begun it.
     fn step(&mut self) -> Step;
 }
@@ -45,7 +50,8 @@ pub(super) fn start(
     let mut schedule = Schedule::new(interval, clock.now());
     Attendant::start(name, Arc::default(), move |_| {
         let now = clock.now();
-        match schedule.next(passes.step(), now) {
+        let step = passes.step();
+        match schedule.next(step, now, passes.is_wanted()) {
             Turn::Begin => {
                 passes.begin();
                 Duration::ZERO
@@ -75,8 +81,9 @@ impl Schedule {
         Self { interval, due, under_way: false }
     }
 
-    /// Returns what to do after a step that began at `now`.
-    fn next(&mut self, step: Step, now: Duration) -> Turn {
+    /// Returns what to do after a step that began at `now`. `is_wanted`: a pass is to begin although
+    /// none is due.
+    fn next(&mut self, step: Step, now: Duration, is_wanted: bool) -> Turn {
         match step {
             Step::Later(pause) => return Turn::Wait(pause),
             Step::More(pause) => {
@@ -84,7 +91,7 @@ impl Schedule {
                 return Turn::Wait(pause);
             }
             Step::Nothing if !self.under_way => {
-                if self.due.is_some_and(|due| now >= due) {
+                if is_wanted || self.due.is_some_and(|due| now >= due) {
                     self.under_way = true;
                     return Turn::Begin;
                 }
@@ -129,44 +136,55 @@ mod tests {
     #[test]
     fn passes_follow_each_other_from_end_to_beginning() {
         let mut schedule = Schedule::new(Some(HOUR), Duration::ZERO);
-        assert_eq!(schedule.next(Step::Nothing, FIRST_PASS - LOOK_INTERVAL), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, FIRST_PASS), Turn::Begin);
+        assert_eq!(schedule.next(Step::Nothing, FIRST_PASS - LOOK_INTERVAL, false), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, FIRST_PASS, false), Turn::Begin);
         let pause = Duration::from_millis(7);
-        assert_eq!(schedule.next(Step::More(pause), HOUR), Turn::Wait(pause));
-        assert_eq!(schedule.next(Step::Last, HOUR * 3), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 4 - LOOK_INTERVAL), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 4), Turn::Begin);
+        assert_eq!(schedule.next(Step::More(pause), HOUR, false), Turn::Wait(pause));
+        assert_eq!(schedule.next(Step::Last, HOUR * 3, false), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 4 - LOOK_INTERVAL, false), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 4, false), Turn::Begin);
         // Stopped on request, in the middle or before the first step.
-        assert_eq!(schedule.next(Step::More(pause), HOUR * 9), Turn::Wait(pause));
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 9), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 10), Turn::Begin);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 10), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 11 - LOOK_INTERVAL), LOOK);
+        assert_eq!(schedule.next(Step::More(pause), HOUR * 9, false), Turn::Wait(pause));
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 9, false), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 10, false), Turn::Begin);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 10, false), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 11 - LOOK_INTERVAL, false), LOOK);
         // A pass begun on request postpones the next one; a short interval applies from the start.
-        assert_eq!(schedule.next(Step::Last, HOUR * 10 + HOUR / 2), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 11), LOOK);
+        assert_eq!(schedule.next(Step::Last, HOUR * 10 + HOUR / 2, false), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 11, false), LOOK);
         let mut schedule = Schedule::new(Some(pause), HOUR);
-        assert_eq!(schedule.next(Step::Nothing, HOUR + pause), Turn::Begin);
+        assert_eq!(schedule.next(Step::Nothing, HOUR + pause, false), Turn::Begin);
     }
 
     #[test]
     fn where_there_is_no_interval_no_pass_begins_by_itself() {
         let mut schedule = Schedule::new(None, Duration::ZERO);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 1000), LOOK);
-        assert_eq!(schedule.next(Step::Last, HOUR * 2000), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 5000), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 1000, false), LOOK);
+        assert_eq!(schedule.next(Step::Last, HOUR * 2000, false), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 5000, false), LOOK);
     }
 
     #[test]
     fn what_can_not_be_done_now_changes_nothing() {
         let pause = Duration::from_millis(7);
         let mut schedule = Schedule::new(Some(HOUR), Duration::ZERO);
-        assert_eq!(schedule.next(Step::Later(pause), FIRST_PASS), Turn::Wait(pause));
-        assert_eq!(schedule.next(Step::Nothing, FIRST_PASS), Turn::Begin);
-        assert_eq!(schedule.next(Step::Later(pause), FIRST_PASS), Turn::Wait(pause));
-        assert_eq!(schedule.next(Step::Nothing, HOUR), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 2 - LOOK_INTERVAL), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 2), Turn::Begin);
+        assert_eq!(schedule.next(Step::Later(pause), FIRST_PASS, false), Turn::Wait(pause));
+        assert_eq!(schedule.next(Step::Nothing, FIRST_PASS, false), Turn::Begin);
+        assert_eq!(schedule.next(Step::Later(pause), FIRST_PASS, false), Turn::Wait(pause));
+        assert_eq!(schedule.next(Step::Nothing, HOUR, false), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 2 - LOOK_INTERVAL, false), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 2, false), Turn::Begin);
+    }
+
+    #[test]
+    fn a_pass_that_is_wanted_begins_at_once() {
+        let mut schedule = Schedule::new(None, Duration::ZERO);
+        assert_eq!(schedule.next(Step::Nothing, Duration::ZERO, true), Turn::Begin);
+        // It has begun, or another one is in progress: the next begins when that has ended.
+        let pause = Duration::from_millis(7);
+        assert_eq!(schedule.next(Step::More(pause), HOUR, true), Turn::Wait(pause));
+        assert_eq!(schedule.next(Step::Last, HOUR, true), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR, true), Turn::Begin);
     }
 
     #[test]

@@ -13,7 +13,8 @@ use super::shared::Shared;
 /// The options of background scrubbing.
 #[derive(Clone, Copy, Debug)]
 pub struct ScrubOptions {
-    /// From the end of one pass to the beginning of the next; `None`: only on request.
+    /// From the end of one pass to the beginning of the next; `None`: only on request, and if the
+    /// store wants one.
     pub interval: Option<Duration>,
     /// Bytes per second while hosts are idle; a quarter of it while they are not.
     pub rate_bytes: u64,
@@ -46,6 +47,10 @@ struct Scrub {
 impl Passes for Scrub {
     fn begin(&mut self) {
         self.shared.front.store.scrub_start(self.now_s());
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.shared.front.store.is_scrub_wanted()
     }
 
     fn step(&mut self) -> Step {

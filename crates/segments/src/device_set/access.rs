@@ -253,6 +253,7 @@ impl Members {
         let geometry = self.placement().geometry_of(&table, segment);
         let of = Rows { segment, first: rows.start };
         let mut frames: Vec<FrameMut> = rows.clone().map(|_| FrameMut::stale()).collect();
+        let mut agree = true;
         if is_metadata {
             let copies_of = column as u32 / METADATA_COPIES;
             if copies_of >= geometry.metadata_columns() {
@@ -263,6 +264,7 @@ impl Members {
             // A copy from another device would repeat that device's error.
             if self.read_copy(place, copy, &mut frames).is_err() {
                 self.read(place, &mut frames, PATIENTLY)?;
+                agree = self.has_only_such_copies(place, &frames);
             }
         } else if let Some(found) = self.make_compared(&slots, of, column, rows.len()) {
             return Ok(Some(found?));
@@ -270,7 +272,16 @@ impl Members {
             let run = Run { frames: 0..frames.len(), held: Held::Column(of, column) };
             self.read_run(&slots, &run, &mut frames, PATIENTLY)?;
         }
-        Ok(Some((frames.into_iter().map(FrameMut::freeze).collect(), true)))
+        Ok(Some((frames.into_iter().map(FrameMut::freeze).collect(), agree)))
+    }
+
+    /// Returns whether all copies of metadata that can be read are these frames.
+    fn has_only_such_copies(self: &Arc<Self>, place: Place, frames: &[FrameMut]) -> bool {
+        (0..METADATA_COPIES).all(|copy| {
+            let mut others: Vec<FrameMut> = frames.iter().map(|_| FrameMut::stale()).collect();
+            let is_read = self.read_copy(place, copy, &mut others).is_ok();
+            !is_read || frames.iter().zip(&others).all(|(one, other)| one[..] == other[..])
+        })
     }
 
     /// Reconstructs a lost column, and returns whether one source more than needed agrees; `None`

@@ -56,6 +56,17 @@ pub(crate) struct At {
     copy: Option<u32>,
 }
 
+impl At {
+    /// A place on the device with this copy, see [`segments::Segments::copies`].
+    pub(crate) fn on(place: Place, copy: u32) -> Self {
+        Self { place, copy: Some(copy) }
+    }
+
+    pub(crate) fn place(self) -> Place {
+        self.place
+    }
+}
+
 impl From<Place> for At {
     fn from(place: Place) -> Self {
         Self { place, copy: None }
@@ -166,8 +177,7 @@ impl Medium {
         }
         let devices = self.disk.copies();
         let on_devices = (0..devices).filter(|_| devices > 1).flat_map(|copy| {
-            let on_device = move |place| At { place, copy: Some(copy) };
-            [Some(place), second].into_iter().flatten().map(on_device)
+            [Some(place), second].into_iter().flatten().map(move |place| At::on(place, copy))
         });
         for at in on_devices {
             // It was not where it is read first, so it is rewritten, as if it were a second copy.

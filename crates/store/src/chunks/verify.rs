@@ -125,7 +125,7 @@ pub(crate) fn find_wrong_copies(
 }
 
 /// Returns whether a copy could not be read because its device is not in.
-fn is_of_no_device(error: &io::Error) -> bool {
+pub(crate) fn is_of_no_device(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotConnected | io::ErrorKind::NotFound)
 }
 

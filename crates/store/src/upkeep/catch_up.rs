@@ -17,6 +17,11 @@
 //!    for one, nothing is left of the old ones that could be found: see [`Store::write_behind`].
 //! 5. The device is in, or the columns are at their new locations.
 //!
+//! The content that is copied is compared with that of another device if there is one more than is
+//! needed. If they differ, one of them is not what was written, and checksums show which. In the log
+//! that is repaired first, and copied then. Metadata is copied as it is, because only a walk through
+//! its trees finds the checksums: a pass of scrubbing follows when the device is in.
+//!
 //! A plan is only in memory: after a restart a new one is made.
 
 use std::collections::VecDeque;
@@ -54,6 +59,8 @@ pub(crate) struct CatchUp {
     told: Mutex<Vec<CatchingUp>>,
     /// Whether there is a plan. A hint.
     is_under_way: AtomicBool,
+    /// Whether metadata was copied of which the sources differ, since scrubbing began last.
+    is_in_doubt: AtomicBool,
 }
 
 /// What a target is to get.
@@ -105,6 +112,13 @@ impl CatchUp {
         self.is_under_way.load(Ordering::Relaxed)
     }
 
+    /// Notes that scrubbing begins: it reads all devices that are in.
+    pub(crate) fn is_scrubbed(&self) {
+        if !self.is_under_way() {
+            self.is_in_doubt.store(false, Ordering::Relaxed);
+        }
+    }
+
     fn tell(&self, plans: &[Plan]) {
         let told = plans.iter().filter_map(|plan| match plan.who {
             Lacking::Device(device) => Some(CatchingUp {
@@ -123,6 +137,11 @@ impl Store {
     /// Returns the devices that catch up, and their progress.
     pub fn catching_up(&self) -> Vec<CatchingUp> {
         self.catch_up.told.lock().clone()
+    }
+
+    /// Returns whether a pass of scrubbing should begin now: a device has metadata that may be wrong.
+    pub fn is_scrub_wanted(&self) -> bool {
+        !self.catch_up.is_under_way() && self.catch_up.is_in_doubt.load(Ordering::Relaxed)
     }
 
     /// Continues catching up, one device after the other. Returns whether there is more to do.
@@ -229,15 +248,15 @@ impl Store {
     ) -> io::Result<bool> {
         let disk = &self.world.medium.disk;
         if !self.world.medium.geometry().has_stripes() {
-            let place = Place::of_block(segment, rows.start);
-            let Some(frames) = self.read_for_copy(place, rows.end - rows.start) else {
-                return Ok(false);
-            };
-            return disk.copy_to(who, place, &frames).map(|()| true);
+            return self.copy_rows(who, segment, is_metadata, rows);
         }
         match disk.rebuild(who, segment, is_metadata, rows.clone())? {
             Rebuilt::All => return Ok(true),
-            // One of the others is not what was written: checksums show which.
+            Rebuilt::Doubtful if is_metadata => {
+                self.catch_up.is_in_doubt.store(true, Ordering::Relaxed);
+                return Ok(true);
+            }
+            // The device receives what is encoded, too.
             Rebuilt::Doubtful => {
                 self.encode_rows_anew(segment, &rows);
                 return Ok(true);
@@ -251,6 +270,36 @@ impl Store {
             is_any |= rebuilt != Rebuilt::Nothing;
         }
         Ok(is_any || self.world.medium.answers().is_ok())
+    }
+
+    /// The same in mirrors.
+    fn copy_rows(
+        &self,
+        who: Lacking,
+        segment: u32,
+        is_metadata: bool,
+        rows: Range<u32>,
+    ) -> io::Result<bool> {
+        let (place, count) = (Place::of_block(segment, rows.start), rows.end - rows.start);
+        if !self.are_copies_alike(place, count) {
+            match is_metadata {
+                true => self.catch_up.is_in_doubt.store(true, Ordering::Relaxed),
+                false => self.mend_rows(segment, &rows),
+            }
+        }
+        let Some(frames) = self.read_for_copy(place, count) else { return Ok(false) };
+        self.world.medium.disk.copy_to(who, place, &frames).map(|()| true)
+    }
+
+    /// Returns whether all copies that can be read are the same.
+    fn are_copies_alike(&self, place: Place, count: u32) -> bool {
+        let disk = &self.world.medium.disk;
+        let mut copies = (0..disk.copies()).filter_map(|copy| {
+            let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
+            disk.read_copy(place, copy, &mut frames).ok().map(|()| frames)
+        });
+        let Some(first) = copies.next() else { return true };
+        copies.all(|other| first.iter().zip(&other).all(|(one, other)| one[..] == other[..]))
     }
 
     /// Reads from the other devices. What none of them can read is replaced by zeros, which are

@@ -1,8 +1,8 @@
 //! Devices that miss writes made while they were absent.
 
-use segments::DeviceState;
+use segments::{Device, DeviceState};
 
-use super::records::{records, with_log};
+use super::records::{records, with_log, with_log_on};
 use super::*;
 use crate::{CatchingUp, Durability, Next};
 
@@ -273,6 +273,27 @@ fn a_bad_block_of_the_other_device_keeps_none_from_catching_up() {
     assert_eq!(pool.state(1), DeviceState::In);
     pool.disks[0].fail_reads_of(u64::MAX);
     assert!(read(&pool.reopened().store, id, 0, 128) == data, "the first can read it again");
+}
+
+/// What a device gets is compared with another one, if there is one; checksums show which is right.
+#[test]
+fn a_device_gets_what_was_written_although_another_one_lies() {
+    for liar in [0, 2] {
+        let (mut pool, id, data) = with_log_on(3);
+        let place = pool.chunks()[5].1.place;
+        pool.spoil(liar, place, 100);
+        pool.mirrors.take_out(1, "a test").unwrap();
+        let blank = MemoryDisk::new(1 << 30);
+        let device = Device::over(blank.clone(), "blank".into());
+        pool.mirrors.replace(1, device, [9; 16]).unwrap();
+        pool.disks[1] = blank;
+        while pool.store.catch_up_turn() {}
+        assert_eq!(pool.state(1), DeviceState::In);
+        for disk in [1, liar] {
+            assert!(read(&pool.alone(disk).store, id, 0, 128) == data, "{disk} of {liar}");
+        }
+        assert_eq!(pool.scrub().len(), 0);
+    }
 }
 
 /// By the time it would be copied, a freed segment may hold something else.

@@ -3,6 +3,7 @@
 pub(super) mod catch_up;
 mod chunks;
 mod garbage;
+mod metadata;
 pub(super) mod records;
 
 use format::{ChunkId, ChunkRow, Codec, Place};

@@ -22,7 +22,11 @@ pub(in crate::tests) fn records(store: &Store) -> Vec<LogPosition> {
 
 /// A pool of two devices with some records after its checkpoint.
 pub(super) fn with_log() -> (Pool, VolumeId, Vec<u8>) {
-    let pool = make(2);
+    with_log_on(2)
+}
+
+pub(super) fn with_log_on(count: usize) -> (Pool, VolumeId, Vec<u8>) {
+    let pool = make(count);
     let id = volume(&pool.store, MIB);
     pool.store.checkpoint().unwrap();
     let data = distinct(16 * 8, 3);

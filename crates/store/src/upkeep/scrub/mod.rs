@@ -3,8 +3,8 @@
 //! | phase | what is read | redundancy |
 //! |---|---|---|
 //! | superblocks, labels | both copies | each other |
-//! | streams | pending nodes; segment table, key-value space: both copies | memory |
-//! | pages | both copies of each page of the tables, of nodes and leaves | each other, memory |
+//! | streams | pending nodes; segment table, key-value space: all copies | memory |
+//! | pages | all copies of each page of the tables, of nodes and leaves | each other, memory |
 //! | log | the records that recovery would read, and their payload | their effect was applied |
 //! | rewrite | nothing: a checkpoint, if damage was found that can be rewritten | |
 //! | chunks | every block of a row, in all copies | other devices; the cache, if there |
@@ -168,6 +168,7 @@ impl Store {
         if scrub.pass.is_some() {
             return false;
         }
+        self.catch_up.is_scrubbed();
         let phase = Phase::Superblocks;
         scrub.pass = Some(Pass { phase, now_s, rewrite: false, rescued: Vec::new() });
         scrub.findings.begin();

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use block::{BLOCK_BYTES, Frame};
+use format::geometry::METADATA_COPIES;
 use format::map::NODE_BYTES;
 use format::page::{PAGE_BYTES, PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE, StreamRef, TableRoot};
 use format::row::ROW_BYTES;
@@ -10,8 +11,10 @@ use format::{LeafRow, NodeId, NodeRow, Place};
 
 use super::{Repair, Step, What};
 use crate::StoreError;
+use crate::chunks::medium::At;
 use crate::chunks::pages::PageKey;
 use crate::chunks::table_name::TableName;
+use crate::chunks::verify::is_of_no_device;
 
 /// A table of the superblock. Valid for one step: while it is held there is no checkpoint.
 pub(super) struct StoredTree {
@@ -73,29 +76,30 @@ impl StoredTree {
 }
 
 /// Reads all copies of something: returns its content, if one is right, and the location of the
-/// first that is not.
-pub(super) fn read_all<T>(
-    places: &[Place],
-    read: &dyn Fn(Place) -> Result<T, StoreError>,
+/// first that is not. The copies of a device that is out are left to its catching up.
+fn read_all<T>(
+    copies: &[At],
+    read: &dyn Fn(At) -> Result<T, StoreError>,
 ) -> (Option<T>, Option<Place>) {
     let (mut content, mut bad) = (None, None);
-    for place in places {
+    for at in copies {
         // A read error that does not repeat is not damage.
-        match read(*place).or_else(|_| read(*place)) {
+        match read(*at).or_else(|_| read(*at)) {
             Ok(found) => content = content.or(Some(found)),
-            Err(_) => bad = bad.or(Some(*place)),
+            Err(StoreError::Io(error)) if is_of_no_device(&error) => {}
+            Err(_) => bad = bad.or(Some(at.place())),
         }
     }
     (content, bad)
 }
 
 impl Step<'_> {
-    /// Reads both copies of a page from the device; returns it from memory if both are damaged.
+    /// Reads all copies of a page; returns it from memory if all are damaged.
     fn read_page(&mut self, table: TableName, key: PageKey, page: PageRef) -> Option<Frame> {
-        let (store, places) = (self.store, self.places(page.place, PAGE_BYTES));
-        self.count(places.len() as u64);
-        let read = |place| store.world.medium.read_page_at(page, place);
-        let (content, bad) = read_all(&places, &read);
+        let (store, copies) = (self.store, self.copies(page.place, PAGE_BYTES));
+        self.count(copies.len() as u64);
+        let read = |at| store.world.medium.read_page_at(page, at);
+        let (content, bad) = read_all(&copies, &read);
         let rows = store.world.table(table);
         if let Some(place) = bad {
             let is_marked = store.write_page_anew(table, key);
@@ -107,12 +111,28 @@ impl Step<'_> {
         content.or_else(|| rows.in_memory(key))
     }
 
-    /// Returns the locations of the copies of a place: one, in a segment of metadata with one copy.
-    pub(super) fn places(&self, place: Place, bytes: usize) -> Vec<Place> {
-        let second =
-            self.store.world.medium.geometry_of(place.segment).copy_of(place, bytes as u64);
+    /// Returns where metadata is stored: in two places of its segment, in one if the segment has one
+    /// copy, and each of them on all devices with a copy.
+    fn copies(&self, place: Place, bytes: usize) -> Vec<At> {
+        let medium = &self.store.world.medium;
+        let second = medium.geometry_of(place.segment).copy_of(place, bytes as u64);
         let second = second.filter(|_| !self.of_one_copy.contains(&place.segment));
-        std::iter::once(place).chain(second).collect()
+        let places = std::iter::once(place).chain(second);
+        match self.metadata_copies() {
+            1 => places.map(At::from).collect(),
+            copies => places
+                .flat_map(|place| (0..copies).map(move |copy| At::on(place, copy)))
+                .collect(),
+        }
+    }
+
+    /// Returns how many devices have a copy of a place with metadata.
+    fn metadata_copies(&self) -> u32 {
+        let medium = &self.store.world.medium;
+        match medium.geometry().has_stripes() {
+            true => METADATA_COPIES,
+            false => medium.disk.copies(),
+        }
     }
 
     /// Reads some row pages of a table, and the nodes that they refer to; returns the next page.
@@ -140,7 +160,8 @@ impl Step<'_> {
             })
             .collect();
         nodes.sort_unstable_by_key(|(_, row)| (row.place.segment, row.place.offset_units));
-        let copies = if self.store.world.medium.version().mirrors_metadata() { 2 } else { 1 };
+        let places = if self.store.world.medium.version().mirrors_metadata() { 2 } else { 1 };
+        let copies = places * u64::from(self.metadata_copies());
         self.count((copies * nodes.len() as u64).div_ceil(2));
         for (id, row) in nodes {
             self.node(id, &row);
@@ -164,16 +185,16 @@ impl Step<'_> {
         self.find(What::Leaf(number), offset_bytes, Repair::Underway);
     }
 
-    /// Reads both copies of all pieces of a stream, as far as they can be read; returns the
-    /// location of the first bad one.
+    /// Reads all copies of all pieces of a stream, as far as they can be read; returns the location
+    /// of the first bad one.
     pub(super) fn pieces(&mut self, first: StreamRef) -> Option<Place> {
         let (store, mut next, mut first_bad) = (self.store, first, None);
         while next.length_bytes > 0 {
-            let places = self.places(next.page.place, next.length_bytes as usize);
+            let copies = self.copies(next.page.place, next.length_bytes as usize);
             let blocks = u64::from(next.length_bytes).div_ceil(BLOCK_BYTES);
-            self.count(places.len() as u64 * blocks);
-            let read = |place| store.world.medium.read_piece_at(next, place);
-            let (found, bad) = read_all(&places, &read);
+            self.count(copies.len() as u64 * blocks);
+            let read = |at| store.world.medium.read_piece_at(next, at);
+            let (found, bad) = read_all(&copies, &read);
             first_bad = first_bad.or(bad);
             let Some((behind, _)) = found else { break };
             next = behind;
@@ -184,8 +205,8 @@ impl Step<'_> {
     fn node(&mut self, id: NodeId, row: &NodeRow) {
         let store = self.store;
         let reference = PageRef { place: row.place, checksum: row.checksum };
-        let read = |place| store.world.medium.read_node_at(reference, row.level, place);
-        let (_, bad) = read_all(&self.places(row.place, NODE_BYTES), &read);
+        let read = |at| store.world.medium.read_node_at(reference, row.level, at);
+        let (_, bad) = read_all(&self.copies(row.place, NODE_BYTES), &read);
         let Some(place) = bad else { return };
         let is_marked = store.write_node_anew(id);
         let repair = if is_marked { Repair::Underway } else { Repair::Impossible };

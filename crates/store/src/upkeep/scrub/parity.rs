@@ -6,7 +6,7 @@ use format::{LogPosition, RecordHeader, SegmentState};
 
 use super::{Repair, Step, What};
 use crate::log::log_reader::LogReader;
-use crate::log::mend::encode_anew;
+use crate::log::mend::{encode_anew, mend_record};
 use crate::log::replay::Found;
 use crate::upkeep::Store;
 
@@ -87,6 +87,17 @@ impl Store {
     /// Encodes all records again that have some of these rows of a segment, from data that matches
     /// its checksums. The caller keeps the segment from being reused.
     pub(crate) fn encode_rows_anew(&self, segment: u32, rows: &Range<u32>) {
+        // What no copy has right is lost, and stays as it was rebuilt.
+        self.records_of(segment, rows, |found| _ = encode_anew(&self.world.medium, found));
+    }
+
+    /// Does the same in mirrors: makes all copies alike that are in.
+    pub(crate) fn mend_rows(&self, segment: u32, rows: &Range<u32>) {
+        self.records_of(segment, rows, |found| mend_record(&self.world.medium, found, &[]));
+    }
+
+    /// Visits the records that have some of these rows of a segment.
+    fn records_of(&self, segment: u32, rows: &Range<u32>, visit: impl Fn(&Found)) {
         let Some(limits) = limits_of(self, segment) else { return };
         let mut reader = LogReader::new(&self.world.medium);
         let (mut row, mut before): (u32, Option<RecordHeader>) = (0, None);
@@ -97,8 +108,7 @@ impl Store {
             }
             row += found.places.rows();
             if row > rows.start {
-                // What no copy has right is lost, and stays as it was rebuilt.
-                let _ = encode_anew(&self.world.medium, &found);
+                visit(&found);
             }
             before = Some(found.header);
         }

@@ -1,0 +1,98 @@
+//! Metadata, which is stored twice in its segment, and both times on up to three devices.
+
+use sys::Disk;
+
+use super::*;
+use crate::chunks::table_name::TableName;
+use crate::{Repair, What};
+
+impl Pool {
+    /// Returns the first page of chunk rows, as it is stored.
+    fn page(&self) -> Vec<u8> {
+        let world = &self.store.world;
+        let page = world.chunks.stored_at(&world.medium, (0, 0)).unwrap();
+        world.medium.read_page(page).unwrap().content.to_vec()
+    }
+
+    /// Returns where a block with this content is: disks, and numbers of blocks.
+    fn blocks_with(&self, content: &[u8]) -> Vec<(usize, u64)> {
+        let blocks = self.disks[0].len_bytes() / 4096;
+        let all = (0..self.disks.len()).flat_map(|disk| (0..blocks).map(move |at| (disk, at)));
+        all.filter(|(disk, at)| self.disks[*disk].block(*at)[..] == *content).collect()
+    }
+}
+
+/// All of them are read, or what only one device has wrong would be found when the others are gone.
+#[test]
+fn scrubbing_finds_what_is_wrong_in_any_copy_of_metadata() {
+    for count in [2, 3, 5] {
+        let (pool, id, data) = with_page(count);
+        let copies = 2 * count.min(3);
+        for copy in 0..copies {
+            let found = pool.blocks_with(&pool.page());
+            assert_eq!(found.len(), copies, "{count} devices");
+            let (disk, block) = found[copy];
+            pool.disks[disk].flip_one(block * 4096 + 77, 3);
+            let findings = pool.scrub();
+            let what = What::Page { table: TableName::Chunks, level: 0, number: 0 };
+            assert!(
+                matches!(&findings[..], [one] if (one.what, one.repair) == (what, Repair::Done)),
+                "copy {copy} on {count} devices: {findings:?}"
+            );
+            assert_eq!(pool.scrub(), []);
+        }
+        let pool = pool.reopened();
+        assert!(read(&pool.store, id, 0, 2 * MIB) == data);
+        assert_sound(&pool.store);
+    }
+}
+
+/// That a device is out is not damage.
+#[test]
+fn scrubbing_reads_no_metadata_of_a_device_that_is_out() {
+    let (pool, ..) = with_page(3);
+    pool.mirrors.take_out(1, "a test").unwrap();
+    assert_eq!(pool.scrub(), []);
+}
+
+/// A pool with data and a checkpoint, and the location of a page of rows.
+fn with_page(count: usize) -> (Pool, VolumeId, Vec<u8>) {
+    let pool = make(count);
+    let id = volume(&pool.store, 64 * MIB);
+    let data = distinct(2 * MIB, 1);
+    write(&pool.store, id, 0, &data).unwrap();
+    pool.store.checkpoint().unwrap();
+    (pool, id, data)
+}
+
+/// The copy of metadata that a device gets may be that of a liar. Nothing tells while it is copied;
+/// but the other copies differ, and then all of them are verified.
+#[test]
+fn metadata_of_a_device_that_lies_is_repaired_after_another_one_has_got_it() {
+    for count in [3, 5] {
+        for nth in 0..2 * 3 {
+            let (mut pool, id, data) = with_page(count);
+            let content = pool.page();
+            let (liar, block) = pool.blocks_with(&content)[nth];
+            let copies = pool.blocks_with(&content).into_iter();
+            let lost = copies.map(|(disk, _)| disk).find(|disk| *disk != liar).unwrap();
+            pool.disks[liar].flip_one(block * 4096 + 77, 3);
+            pool.mirrors.take_out(lost as u16, "a test").unwrap();
+            let blank = MemoryDisk::new(1 << 30);
+            let device = Device::over(blank.clone(), "blank".into());
+            pool.mirrors.replace(lost as u16, device, [9; 16]).unwrap();
+            pool.disks[lost] = blank;
+            assert!(!pool.store.is_scrub_wanted(), "not before the device is in");
+            while pool.store.catch_up_turn() {}
+            assert!(pool.store.is_scrub_wanted(), "{count} devices, copy {nth}");
+            assert_eq!(pool.scrub().len(), 1);
+            assert!(!pool.store.is_scrub_wanted());
+            assert_eq!(pool.scrub(), []);
+            let content = pool.page();
+            assert_eq!(pool.blocks_with(&content).len(), 6, "{count} devices, copy {nth}");
+            let pool = pool.reopened();
+            assert!(read(&pool.store, id, 0, 2 * MIB) == data);
+            assert_sound(&pool.store);
+        }
+    }
+}
