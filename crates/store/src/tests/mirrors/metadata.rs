@@ -1,24 +1,19 @@
 //! Metadata, which is stored twice in its segment, and both times on up to three devices.
 
-use sys::Disk;
-
 use super::*;
 use crate::chunks::table_name::TableName;
 use crate::{Repair, What};
 
 impl Pool {
-    /// Returns the first page of chunk rows, as it is stored.
-    fn page(&self) -> Vec<u8> {
-        let world = &self.store.world;
-        let page = world.chunks.stored_at(&world.medium, (0, 0)).unwrap();
-        world.medium.read_page(page).unwrap().content.to_vec()
-    }
-
-    /// Returns where a block with this content is: disks, and numbers of blocks.
-    fn blocks_with(&self, content: &[u8]) -> Vec<(usize, u64)> {
-        let blocks = self.disks[0].len_bytes() / 4096;
-        let all = (0..self.disks.len()).flat_map(|disk| (0..blocks).map(move |at| (disk, at)));
-        all.filter(|(disk, at)| self.disks[*disk].block(*at)[..] == *content).collect()
+    /// Returns where the first page of chunk rows is: disks, and numbers of blocks.
+    fn copies_of_page(&self) -> Vec<(usize, u64)> {
+        let medium = &self.store.world.medium;
+        let page = self.store.world.chunks.stored_at(medium, (0, 0)).unwrap();
+        let content = medium.read_page(page).unwrap().content;
+        let second = medium.geometry_of(page.place.segment).copy_of(page.place, 4096).unwrap();
+        let all = [page.place, second].map(|place| self.at(place) / 4096).into_iter();
+        let all = all.flat_map(|block| (0..self.disks.len()).map(move |disk| (disk, block)));
+        all.filter(|(disk, block)| self.disks[*disk].block(*block)[..] == content[..]).collect()
     }
 }
 
@@ -29,7 +24,7 @@ fn scrubbing_finds_what_is_wrong_in_any_copy_of_metadata() {
         let (pool, id, data) = with_page(count);
         let copies = 2 * count.min(3);
         for copy in 0..copies {
-            let found = pool.blocks_with(&pool.page());
+            let found = pool.copies_of_page();
             assert_eq!(found.len(), copies, "{count} devices");
             let (disk, block) = found[copy];
             pool.disks[disk].flip_one(block * 4096 + 77, 3);
@@ -72,10 +67,9 @@ fn metadata_of_a_device_that_lies_is_repaired_after_another_one_has_got_it() {
     for count in [3, 5] {
         for nth in 0..2 * 3 {
             let (mut pool, id, data) = with_page(count);
-            let content = pool.page();
-            let (liar, block) = pool.blocks_with(&content)[nth];
-            let copies = pool.blocks_with(&content).into_iter();
-            let lost = copies.map(|(disk, _)| disk).find(|disk| *disk != liar).unwrap();
+            let copies = pool.copies_of_page();
+            let (liar, block) = copies[nth];
+            let lost = copies.iter().map(|(disk, _)| *disk).find(|disk| *disk != liar).unwrap();
             pool.disks[liar].flip_one(block * 4096 + 77, 3);
             pool.mirrors.take_out(lost as u16, "a test").unwrap();
             let blank = MemoryDisk::new(1 << 30);
@@ -88,8 +82,7 @@ fn metadata_of_a_device_that_lies_is_repaired_after_another_one_has_got_it() {
             assert_eq!(pool.scrub().len(), 1);
             assert!(!pool.store.is_scrub_wanted());
             assert_eq!(pool.scrub(), []);
-            let content = pool.page();
-            assert_eq!(pool.blocks_with(&content).len(), 6, "{count} devices, copy {nth}");
+            assert_eq!(pool.copies_of_page().len(), 6, "{count} devices, copy {nth}");
             let pool = pool.reopened();
             assert!(read(&pool.store, id, 0, 2 * MIB) == data);
             assert_sound(&pool.store);

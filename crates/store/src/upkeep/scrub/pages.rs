@@ -120,9 +120,9 @@ impl Step<'_> {
         let places = std::iter::once(place).chain(second);
         match self.metadata_copies() {
             1 => places.map(At::from).collect(),
-            copies => places
-                .flat_map(|place| (0..copies).map(move |copy| At::on(place, copy)))
-                .collect(),
+            copies => {
+                places.flat_map(|place| (0..copies).map(move |copy| At::on(place, copy))).collect()
+            }
         }
     }
 
