@@ -36,11 +36,11 @@ use proto::identity_server::IdentityServer;
 use proto::node_server::NodeServer;
 use topology::Segment;
 
-/// The CSI driver of Holdfast: with --api the controller, with --node the node, or both
+/// The CSI driver of Holdfast: the controller (--api), the node (--node), or both
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// Where the orchestrator talks to the driver: unix:// and the path of a socket
+    /// The socket on which the driver serves the orchestrator
     #[arg(long, env = "CSI_ENDPOINT", value_name = "unix://PATH")]
     endpoint: String,
 
@@ -48,21 +48,21 @@ struct Arguments {
     #[arg(long, env = "HOLDFAST_API", value_name = "URL", requires = "token_file")]
     api: Option<String>,
 
-    /// A file with an API token of a storage admin
+    /// A file with the API token of a storage admin
     #[arg(long, env = "HOLDFAST_TOKEN_FILE", value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// Certificates (PEM) of the array, or of the authorities that it is trusted by; default: those
-    /// that the machine trusts
+    /// Certificates (PEM) of the array or of its authorities; default: the authorities that the
+    /// machine trusts
     #[arg(long, env = "HOLDFAST_CA", value_name = "FILE")]
     ca: Option<PathBuf>,
 
-    /// What the names of volumes and hosts of this cluster start with on the array
+    /// The prefix of the names of this cluster's volumes and hosts on the array
     #[arg(long, default_value = "k8s-", value_parser = prefix)]
     prefix: String,
 
-    /// Where the array can be reached; the same for its controller and its nodes. Default:
-    /// everywhere
+    /// The topology segment from which the array can be reached; the same for the controller and
+    /// its nodes. Default: the array can be reached from everywhere
     #[arg(long, value_name = "NAME")]
     segment: Option<String>,
 
@@ -70,12 +70,12 @@ struct Arguments {
     #[arg(long)]
     node: bool,
 
-    /// Where a node keeps which volumes it has attached
+    /// The directory of the node's records of its attached volumes
     #[arg(long, default_value = "/var/lib/kubelet/plugins/csi.holdfast/volumes")]
     state: PathBuf,
 
-    /// What a node works on: `linux`, or for tests only, `directory-for-tests-only:PATH`, which
-    /// mounts nothing
+    /// The machine of the node: `linux`, or, for tests only, `directory-for-tests-only:PATH`,
+    /// which mounts nothing
     #[arg(long, default_value = "linux", hide = true)]
     machine: String,
 }

@@ -1,4 +1,4 @@
-//! `holdfast-lab`: hosts, loads and proofs against any iSCSI target.
+//! `holdfast-lab`: hosts, loads and verification for any iSCSI target.
 
 use std::process::ExitCode;
 
@@ -21,9 +21,9 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Make a steady load, and print what was measured as JSON.
+    /// Run a steady load, and print the measurements as JSON.
     Load(LoadArgs),
-    /// Print the targets behind a portal: a name and its portals a line.
+    /// Print the targets of a portal, one per line: its name and its portals.
     Discover {
         /// `address:port`.
         #[arg(long)]
@@ -34,17 +34,18 @@ enum Verb {
     },
     /// Write an image to a logical unit, and verify it.
     Fill(FillArgs),
-    /// Deploy a template on a Holdfast array, by host reads and writes and by EXTENDED COPY.
+    /// Deploy a template on a Holdfast array, by host reads and writes, and by EXTENDED COPY.
     Deploy(DemoArgs),
-    /// Show what the hosts of a running lab count, as esxtop does: live, or as CSV (-b).
+    /// Show the counters of the hosts of a running lab, like esxtop: live, or as CSV (-b).
     Top(TopArgs),
-    /// Load a unit while keeping a record, through deaths of the target; or verify by the record.
+    /// Run a load with a journal, even while the target is killed; or verify the data by the
+    /// journal.
     VerifyLoad(VerifyArgs),
-    /// Run scenarios: what the papers measured, with the offloads on against off.
+    /// Run scenarios: the papers' measurements, with the offloads on and off.
     Run(scenario::RunArgs),
-    /// Make a report of results: a page, Markdown, JSON.
+    /// Make a report of results: HTML, Markdown, JSON.
     Report(ReportArgs),
-    /// Set two reports side by side: array A against array B.
+    /// Compare two reports: array A and array B.
     Compare(CompareArgs),
 }
 

@@ -12,7 +12,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
         Some(b't') => (&bare[..bare.len() - 1], 40),
         _ => (bare, 0),
     };
-    let wrong = || format!("{text:?} is no size; write 4k, 16M, 2G or a number of bytes");
+    let wrong = || format!("{text:?} is not a size; use 4k, 16M, 2G or a number of bytes");
     let number: u64 = digits.parse().map_err(|_| wrong())?;
     number.checked_mul(1 << shift).ok_or_else(wrong)
 }

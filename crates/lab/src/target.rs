@@ -7,7 +7,7 @@ use libiscsi::{Capacity, Config, Digest, Session, Target};
 /// The lab's default initiator name.
 pub const INITIATOR: &str = "iqn.2025-01.example.holdfast:lab";
 
-/// Options that say how to connect.
+/// Options of the connection.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ConnectArgs {
     /// The initiator's name.
@@ -16,7 +16,7 @@ pub struct ConnectArgs {
     /// Ask for a header digest (CRC32C).
     #[arg(long)]
     pub header_digest: bool,
-    /// Give a command up after so many seconds.
+    /// The timeout of a command, in seconds.
     #[arg(long, default_value_t = 60)]
     pub timeout_s: u32,
 }
@@ -34,7 +34,7 @@ impl ConnectArgs {
 
 /// Parses an iSCSI URL as libiscsi's own tools write it.
 fn parse_url(url: &str) -> Result<Config, String> {
-    let wrong = || format!("{url:?} is no iSCSI URL; write iscsi://address:port/target/lun");
+    let wrong = || format!("{url:?} is not an iSCSI URL; use iscsi://address:port/target/lun");
     let rest = url.strip_prefix("iscsi://").ok_or_else(wrong)?;
     let (login, rest) = match rest.rsplit_once('@') {
         Some((login, rest)) => (Some(login), rest),
@@ -65,8 +65,8 @@ pub fn discover(portal: &str, connect: &ConnectArgs) -> Result<Vec<Target>, Stri
     libiscsi::discover(&config).map_err(|error| format!("{portal}: {error}"))
 }
 
-/// Connects, with retries for up to `patience`: a target may be starting, or show a unit attention
-/// to a new nexus.
+/// Connects, with retries for up to `patience`: a target may be starting, or report a unit
+/// attention to a new nexus.
 pub fn connect(config: &Config, patience: Duration) -> Result<Session, String> {
     let start = Instant::now();
     loop {
@@ -80,8 +80,8 @@ pub fn connect(config: &Config, patience: Duration) -> Result<Session, String> {
     }
 }
 
-/// Opens several sessions to one logical unit, and returns its capacity. If they have a name
-/// (ISID), each has its own, counted from that.
+/// Opens several sessions to one logical unit, and returns its capacity. If the configuration has
+/// an ISID, it is the first session's, and each further session has the next one.
 pub fn connect_many(
     config: &Config,
     count: usize,

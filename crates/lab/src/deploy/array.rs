@@ -90,7 +90,7 @@ impl Array {
         let mut volumes = list.as_array().into_iter().flatten();
         let found = volumes.find(|volume| field(volume, "naa").as_deref() == Some(naa));
         let name = found.and_then(|volume| field(volume, "name"));
-        name.ok_or_else(|| format!("no volume of the array is called {naa} by hosts"))
+        name.ok_or_else(|| format!("no volume of the array has the name {naa}"))
     }
 
     /// Returns the use of the pool, as the array reports it.

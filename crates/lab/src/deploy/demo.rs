@@ -29,26 +29,26 @@ const CLONES_LUN: u16 = 2;
 const LOCK: &str = "lock";
 const LOCK_LUN: u16 = 4;
 
-/// Deploy a template from one volume of a Holdfast array to another, both ways.
+/// Deploy a template from one volume of a Holdfast array to another, with and without offload.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DemoArgs {
     /// The `holdfast` program.
     #[arg(long)]
     pub holdfast: PathBuf,
-    /// The pool that the array serves, by which the program finds it.
+    /// The pool that the array serves; `holdfast` finds the array by it.
     #[arg(long)]
     pub pool: PathBuf,
-    /// The array's iSCSI portals, `address:port`: the host has paths through each of them, takes
-    /// those that the array prefers, and goes on over others when these are lost.
+    /// The array's iSCSI portals, `address:port`. The host has paths through each portal. It uses
+    /// the paths that the array prefers, and the others if these fail.
     #[arg(long, value_delimiter = ',', required = true)]
     pub portal: Vec<String>,
-    /// The host, as the array knows it; its name is `--initiator`.
+    /// The name of the host object on the array; its initiator is `--initiator`.
     #[arg(long, default_value = "lab")]
     pub host: String,
-    /// The image that is deployed.
+    /// The image to deploy.
     #[arg(long)]
     pub image: PathBuf,
-    /// How many copies to make, each a deployment of its own.
+    /// The numbers of copies; each number is a separate deployment.
     #[arg(long, value_delimiter = ',', default_value = "1,8,32")]
     pub counts: Vec<u64>,
     /// Bytes of one EXTENDED COPY.
@@ -60,16 +60,16 @@ pub struct DemoArgs {
     /// Sessions through each portal.
     #[arg(long, default_value_t = 2)]
     pub sessions: usize,
-    /// Deploy the last of the counts again, off and on, as long as this file is there; and verify
-    /// every copy once more when it is gone.
+    /// While this file exists, repeat the deployment of the last count without and with offload;
+    /// after its removal, verify every copy again.
     #[arg(long, value_name = "FILE")]
     pub as_long_as: Option<PathBuf>,
-    /// What happens to the array meanwhile: a line each, of milliseconds since 1970, a blank, and
-    /// what it is. The longest time without an answer is printed for each; and a second host takes
-    /// a lock by COMPARE AND WRITE again and again, on a volume of its own.
+    /// A file with the events of the array, one per line: milliseconds since 1970, a blank, and
+    /// the event. For each event the longest time without an answer is printed. A second host
+    /// repeatedly takes a lock by COMPARE AND WRITE on a volume of its own.
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
-    /// Write the table here, as JSON.
+    /// Write the table to this file as JSON.
     #[arg(long)]
     pub json: Option<PathBuf>,
     /// How to connect.

@@ -104,13 +104,13 @@ impl Locking {
         let failed = |error: HostError| format!("reading what was locked: {error}");
         let rounds = self.rounds.get();
         if self.device.read(0, SECTOR as u64).await.map_err(failed)? != lock(rounds) {
-            return Err(format!("the lock does not hold {rounds}, as often as it was taken"));
+            return Err(format!("the lock's counter is not {rounds}, the number of rounds"));
         }
         for round in rounds.saturating_sub(SLOTS)..rounds {
             let mut expected = pattern(round);
             expected[SLOT_BYTES as usize / 2..].fill(0);
             if self.device.read(place(round), SLOT_BYTES).await.map_err(failed)? != expected {
-                return Err(format!("what round {round} wrote is not there"));
+                return Err(format!("the data written by round {round} is missing"));
             }
         }
         Ok(())

@@ -28,7 +28,7 @@ pub struct FillArgs {
     /// Writes in flight.
     #[arg(long, default_value_t = 16)]
     pub depth: usize,
-    /// Bytes of one write: whole logical blocks, 1M at most.
+    /// Bytes of one write: a multiple of the logical block, 1M at most.
     #[arg(long, value_parser = crate::size::parse, default_value = "1M")]
     pub write_size: u64,
     /// How to connect.
@@ -259,23 +259,23 @@ fn check_fit(
 ) -> Result<(), String> {
     let block = template.block_bytes();
     if block != clones.block_bytes() {
-        return Err(String::from("template and clones have different logical blocks"));
+        return Err(String::from("template and clones have different logical block lengths"));
     }
     if template.bytes() < image_bytes || clones.bytes() < image_bytes * plan.copies {
         return Err(format!("{} copies of the image do not fit", plan.copies));
     }
     let host_io = plan.host_io_bytes;
     if host_io == 0 || host_io > HOST_IO_BYTES || !host_io.is_multiple_of(block) {
-        return Err(format!("a write is a multiple of {block} bytes, 1M at most"));
+        return Err(format!("--write-size must be a multiple of {block} bytes, 1M at most"));
     }
     let transfer = plan.transfer_bytes;
     if plan.way == Way::On
         && (transfer == 0 || !transfer.is_multiple_of(HOST_IO_BYTES) || transfer > TRANSFER_BYTES)
     {
-        return Err(String::from("a transfer is a multiple of 1M, 240M at most"));
+        return Err(String::from("--transfer-size must be a multiple of 1M, 240M at most"));
     }
     if plan.way == Way::On && !template.may_copy_to(clones) {
-        return Err(String::from("the array can't copy: there is no NAA type 6 name"));
+        return Err(String::from("the array can't copy: it reports no NAA type 6 name"));
     }
     Ok(())
 }

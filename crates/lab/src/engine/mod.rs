@@ -103,7 +103,7 @@ impl Engine {
                 return Ok(value);
             }
             if !self.reactor.core.turn() {
-                return Err(String::from("the lab is stuck: nothing is in flight, nothing is due"));
+                return Err(String::from("the lab is stuck: nothing is in flight or scheduled"));
             }
         }
     }

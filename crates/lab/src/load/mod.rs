@@ -24,24 +24,24 @@ pub enum Access {
     Read,
     /// Sequential writes.
     Write,
-    /// Reads and writes, random and sequential, as `--read-percent` and `--seq-percent` say.
+    /// Reads and writes, random and sequential: see `--read-percent` and `--seq-percent`.
     Mixed,
 }
 
-/// A command that a load may consist of instead.
+/// A command that a load may send instead of reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Offload {
     /// TEST UNIT READY.
     Tur,
-    /// EXTENDED COPY, from anywhere in the span to behind it, walking.
+    /// EXTENDED COPY, from random places in the span to sequential places after it.
     Xcopy,
-    /// WRITE SAME (16) of zeros, walking behind the span.
+    /// WRITE SAME (16) of zeros, sequential, after the span.
     Writesame,
-    /// UNMAP, walking behind the span.
+    /// UNMAP, sequential, after the span.
     Unmap,
 }
 
-/// What load to make.
+/// The arguments of `load`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct LoadArgs {
     /// The logical unit: `iscsi://[user%secret@]address:port/target/lun`.
@@ -56,7 +56,7 @@ pub struct LoadArgs {
     /// Bytes in one read or write.
     #[arg(long, value_parser = crate::size::parse, default_value = "4k")]
     pub block: u64,
-    /// Bytes that one `--command` covers (1920M at most for xcopy).
+    /// Bytes of one `--command` (1920M at most for xcopy).
     #[arg(long, value_parser = crate::size::parse, default_value = "4M")]
     pub length: u64,
     /// Commands in flight in each session.
@@ -65,46 +65,46 @@ pub struct LoadArgs {
     /// Sessions.
     #[arg(long, default_value_t = 1)]
     pub sessions: usize,
-    /// How long to measure.
+    /// Seconds to measure.
     #[arg(long, default_value_t = 5.0)]
     pub seconds: f64,
-    /// Report the rate and the longest latency of each so many seconds of the measurement, too.
+    /// Also report the rate and the longest latency of each interval of this many seconds.
     #[arg(long, value_parser = seconds)]
     pub part: Option<f64>,
-    /// How long to run before measuring.
+    /// Seconds to run before measuring.
     #[arg(long, default_value_t = 0.5)]
     pub ramp: f64,
-    /// Commands a second, together. Default: as many as `--depth` lets through.
+    /// Commands a second, of all sessions together. Default: limited only by `--depth`.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub rate: Option<u32>,
-    /// Stop after so many commands, whatever the time.
+    /// Stop after this many commands, regardless of the time.
     #[arg(long)]
     pub commands: Option<u64>,
-    /// The range of the unit that is read and written, from its beginning. Default: all of it.
+    /// Bytes of the logical unit to use, from its beginning. Default: all.
     #[arg(long, value_parser = crate::size::parse)]
     pub span: Option<u64>,
     /// Write the whole span once before measuring.
     #[arg(long)]
     pub prefill: bool,
-    /// How compressible what is written is, in percent of each 4 KiB.
+    /// Compressible share of each 4 KiB block written, in percent.
     #[arg(long, default_value_t = 50)]
     pub compressible: u32,
-    /// How many of the 4 KiB blocks that are written are one that was written before, in percent.
+    /// Share of 4 KiB blocks written that repeat an earlier block, in percent.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..100))]
     pub duplicates: u32,
-    /// Share of reads in a mixed load.
+    /// Share of reads in a mixed load, in percent.
     #[arg(long, default_value_t = 65)]
     pub read_percent: u32,
-    /// Share of sequential accesses in a mixed load.
+    /// Share of sequential accesses in a mixed load, in percent.
     #[arg(long, default_value_t = 40)]
     pub seq_percent: u32,
-    /// Count writes that the target refuses because it is full, and go on.
+    /// Count writes that the target refuses because it is full, and continue.
     #[arg(long)]
     pub allow_full: bool,
-    /// For a repeatable choice of addresses and data.
+    /// The seed of addresses and data.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Measure this process's CPU time over the same interval: the target's.
+    /// The process of the target; its CPU time is measured over the same interval.
     #[arg(long)]
     pub target_pid: Option<u32>,
     /// How to connect.
@@ -115,5 +115,5 @@ pub struct LoadArgs {
 /// The length of a part: a millisecond at least.
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse().ok().filter(|seconds| (1e-3..=1e6).contains(seconds));
-    seconds.ok_or_else(|| format!("{text:?}: write seconds, such as 0.5 or 20"))
+    seconds.ok_or_else(|| format!("{text:?} is not a number of seconds, such as 0.5 or 20"))
 }

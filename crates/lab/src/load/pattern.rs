@@ -44,7 +44,7 @@ impl Pattern {
         }
         let is_copy = args.command == Some(Offload::Xcopy);
         if is_copy && (args.length > copy::TRANSFER_BYTES_MAX || length_blocks > span) {
-            return Err(String::from("a copy is 1920M at most, and not longer than the span"));
+            return Err(String::from("a copy must be at most 1920M, and not longer than the span"));
         }
         let behind = capacity.blocks - span;
         let walk = if behind >= length_blocks {

@@ -16,63 +16,63 @@ use crate::sheet::{self, ReportArgs};
 use crate::target::{self, ConnectArgs};
 use crate::top;
 
-/// Run scenarios: what the papers measured, with the offloads on against off.
+/// Run scenarios: the papers' measurements, with the offloads on and off.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunArgs {
-    /// Which: `P-13`, `V-37`. `--all` for all.
+    /// The scenarios, for example `P-13`, `V-37`.
     #[arg(required_unless_present_any = ["all", "list"])]
     pub ids: Vec<String>,
-    /// All scenarios.
+    /// Run all scenarios.
     #[arg(long, conflicts_with = "ids")]
     pub all: bool,
-    /// Only say which scenarios there are.
+    /// Only list the scenarios.
     #[arg(long)]
     pub list: bool,
-    /// Two logical units at least, which are written over:
-    /// `iscsi://[user%secret@]address:port/target/lun`.
+    /// At least two logical units: `iscsi://[user%secret@]address:port/target/lun`. Their data is
+    /// overwritten.
     #[arg(long, required_unless_present = "list")]
     pub url: Vec<String>,
-    /// The portals that hosts use. Default: all that the target tells.
+    /// The portals that hosts use. Default: all that the target reports.
     #[arg(long)]
     pub portal: Vec<String>,
-    /// How many hosts. Each has the name of `--initiator` with `-1`, `-2` behind it.
+    /// The number of hosts. Their initiator names are `--initiator` followed by `-1`, `-2`, ...
     #[arg(long, default_value_t = 3)]
     pub hosts: usize,
-    /// The papers' sizes are divided by this.
+    /// Divide the papers' sizes by this.
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u64).range(1..))]
     pub scale: u64,
-    /// The papers' numbers of machines are divided by this: for tests, not for figures.
+    /// Divide the papers' numbers of machines by this; for tests, not for measurements.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub count_scale: u64,
-    /// Seeds all that is written, and all chance.
+    /// The seed of all data and all random choices.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How long each load runs.
+    /// Seconds that each load runs.
     #[arg(long, default_value_t = 3.0)]
     pub seconds: f64,
-    /// Where results are kept. A run that was ended goes on where it was.
+    /// The directory of the results. An interrupted run continues where it stopped.
     #[arg(long, default_value = "lab-results")]
     pub results: PathBuf,
-    /// Run what was run before as well.
+    /// Also repeat scenarios that have results.
     #[arg(long)]
     pub again: bool,
-    /// What the array is called in reports.
+    /// The name of the array in reports.
     #[arg(long, default_value = "array")]
     pub name: String,
-    /// What a write that was answered is worth after a loss of power, for reports.
-    #[arg(long, default_value = "not told")]
+    /// For reports: whether acknowledged writes survive a power loss.
+    #[arg(long, default_value = "not stated")]
     pub durability: String,
-    /// The `holdfast` program, where the target is a Holdfast array: tells what it stores, and
-    /// takes snapshots.
+    /// The `holdfast` program, if the target is a Holdfast array: reports stored data, and takes
+    /// snapshots.
     #[arg(long, requires = "pool")]
     pub holdfast: Option<PathBuf>,
     /// The pool that the array serves.
     #[arg(long, requires = "holdfast")]
     pub pool: Option<PathBuf>,
-    /// Where the hosts' counters are published for `holdfast-lab top`.
+    /// The file for the hosts' counters, which `holdfast-lab top` shows.
     #[arg(long)]
     pub counters: Option<PathBuf>,
-    /// Write a page that stands alone.
+    /// Write a self-contained HTML page.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Write Markdown tables.
@@ -170,7 +170,7 @@ fn wanted(args: &RunArgs) -> Result<Vec<&'static Scenario>, String> {
     }
     let find = |id: &String| {
         let found = ALL.iter().find(|scenario| scenario.id.eq_ignore_ascii_case(id));
-        found.ok_or_else(|| format!("there is no scenario {id:?}: --list shows which there are"))
+        found.ok_or_else(|| format!("there is no scenario {id:?}; --list shows all scenarios"))
     };
     args.ids.iter().map(find).collect()
 }
@@ -181,10 +181,10 @@ fn plan(args: &RunArgs) -> Result<BenchPlan, String> {
         units.push(args.connect.config(url)?);
     }
     let Some(first) = units.first().cloned() else {
-        return Err(String::from("name two units with --url"));
+        return Err(String::from("give two logical units with --url"));
     };
     if units.iter().any(|unit| unit.target != first.target) {
-        return Err(String::from("all units must be of one target"));
+        return Err(String::from("all logical units must have the same target"));
     }
     let hosts = 1..=args.hosts.clamp(1, 64);
     let initiators: Vec<String> =

@@ -158,7 +158,7 @@ fn differences(a: &About, b: &About) -> Option<Block> {
     add("number of portals", a.portals.len() != b.portals.len());
     add("version of the lab", a.lab_version != b.lab_version);
     (!found.is_empty()).then(|| {
-        let text = format!("Mind that the two were not run alike: {} differ.", found.join(", "));
+        let text = format!("The two runs are not equivalent: they differ in {}.", found.join(", "));
         Block::Text(Tone::Bad, text)
     })
 }

@@ -198,7 +198,7 @@ fn two_reports_are_compared_case_by_case() {
     let text = compare_markdown(&a, &b);
     check_markdown(&text);
     assert!(text.starts_with("# Holdfast against tgt\n"));
-    assert!(text.contains("not run alike: scale differ"));
+    assert!(text.contains("differ in scale"));
     assert!(text.contains("\nB: not run\n"));
     assert!(text.contains("| 16 VMs, on | 0.880\u{a0}s | 1.76\u{a0}s | 0.500× |"));
     assert!(text.contains("| 16 VMs, off | 36.8\u{a0}s | 36.8\u{a0}s | 1.00× |"));

@@ -7,13 +7,13 @@ use clap::Args;
 use crate::outcome::{Report, Store};
 use crate::report::write_json;
 
-/// What `report` is to do.
+/// The arguments of `report`.
 #[derive(Args, Clone, Debug)]
 pub struct ReportArgs {
-    /// The directory that `run` put its results into.
+    /// The directory with the results of `run`.
     #[arg(long)]
     pub results: PathBuf,
-    /// Write a page that stands alone.
+    /// Write a self-contained HTML page.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Write Markdown tables.
@@ -24,14 +24,14 @@ pub struct ReportArgs {
     pub json: Option<PathBuf>,
 }
 
-/// What `compare` is to do.
+/// The arguments of `compare`.
 #[derive(Args, Clone, Debug)]
 pub struct CompareArgs {
-    /// The report of array A, as `report --json` wrote it.
+    /// The report of array A, written by `report --json`.
     pub a: PathBuf,
     /// The report of array B.
     pub b: PathBuf,
-    /// Write a page that stands alone.
+    /// Write a self-contained HTML page.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Write Markdown tables.
@@ -39,14 +39,14 @@ pub struct CompareArgs {
     pub markdown: Option<PathBuf>,
 }
 
-/// Makes a report of results. Without a file to write it is printed, as Markdown.
+/// Makes a report of results. Prints it as Markdown if no file is given.
 ///
 /// # Errors
 /// If there are no results, or a file can't be written.
 pub fn report(args: &ReportArgs) -> Result<(), String> {
     if !args.results.is_dir() {
         let path = args.results.display();
-        return Err(format!("{path} is no directory; name the one that `run` put results into"));
+        return Err(format!("{path} is not a directory; give the directory with `run`'s results"));
     }
     let store = Store::open(&args.results).map_err(|error| error.to_string())?;
     let found = store.report().map_err(|error| error.to_string())?;
@@ -68,7 +68,7 @@ pub fn report(args: &ReportArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// Sets two reports side by side. Without a file to write it is printed, as Markdown.
+/// Compares two reports. Prints the comparison as Markdown if no file is given.
 ///
 /// # Errors
 /// If one can't be read, or a file can't be written.
@@ -89,9 +89,9 @@ pub fn compare(args: &CompareArgs) -> Result<(), String> {
 fn read(path: &Path) -> Result<Report, String> {
     let shown = path.display();
     let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("{shown}: {error}; name a file that `report --json` wrote"))?;
+        .map_err(|error| format!("{shown}: {error}; give a file written by `report --json`"))?;
     serde_json::from_str(&text).map_err(|error| {
-        format!("{shown} is no report ({error}); make one with `report --results DIR --json FILE`")
+        format!("{shown} is not a report ({error}); use `report --results DIR --json FILE`")
     })
 }
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_a_line() {
+    fn errors_are_one_line_with_a_remedy() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         fs::write(path("no.json"), "{\"about\": 1}").unwrap();
@@ -162,13 +162,13 @@ mod tests {
             compare(&CompareArgs { a: a.clone(), b: a, html: None, markdown: None }).unwrap_err()
         };
         for (error, advice) in [
-            (from(path("nowhere")), "name the one that `run`"),
+            (from(path("nowhere")), "give the directory with `run`'s results"),
             (from(path("")), "make some with `holdfast-lab run`"),
-            (of(path("nowhere.json")), "name a file that `report --json` wrote"),
-            (of(path("no.json")), "make one with `report --results DIR --json FILE`"),
+            (of(path("nowhere.json")), "give a file written by `report --json`"),
+            (of(path("no.json")), "use `report --results DIR --json FILE`"),
         ] {
             assert!(error.contains(advice) && !error.contains('\n'), "{error}");
         }
-        assert!(!path("nowhere").exists(), "a report makes no directory");
+        assert!(!path("nowhere").exists(), "a report creates no directory");
     }
 }

@@ -33,17 +33,17 @@ use watch::Watch;
 /// The command line.
 #[derive(Args, Debug)]
 pub struct TopArgs {
-    /// The file in which the lab publishes its counters, if it is not at the default place.
+    /// The file in which the lab publishes its counters, if it is not at the default path.
     #[arg(long, value_name = "FILE")]
     counters: Option<PathBuf>,
-    /// Batch mode: CSV on the standard output, a line for each device and interval.
+    /// Batch mode: print CSV, one line per device and interval.
     #[arg(short)]
     batch: bool,
-    /// An interval, in seconds; at least 1, as the lab publishes each second.
+    /// The interval in seconds, at least 1: the lab publishes once a second.
     #[arg(short = 'd', value_name = "SECONDS", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     delay: u64,
-    /// End after so many intervals.
+    /// End after this many intervals.
     #[arg(short = 'n', value_name = "COUNT")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
@@ -59,7 +59,7 @@ pub fn run(args: &TopArgs) -> Result<(), String> {
         None => default_place(),
     };
     if !args.batch && !std::io::stdout().is_terminal() {
-        return Err("the standard output is no terminal: -b prints lines of CSV".into());
+        return Err("the standard output is not a terminal; use -b to print CSV".into());
     }
     let stop = stopped_by_signals()?;
     let interval = Duration::from_secs(args.delay);
@@ -76,7 +76,7 @@ pub fn run(args: &TopArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// Why observing has ended.
+/// Why `top` has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     /// The lab ended cleanly.

@@ -93,11 +93,11 @@ impl Snapshot {
             ),
             _ => format!("{place}: {error}"),
         })?;
-        let wrong = |why: String| format!("{place} holds no counters of a lab: {why}");
+        let wrong = |why: String| format!("{place} does not hold counters of a lab: {why}");
         let snapshot: Self =
             serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         if snapshot.form != FORM {
-            return Err(wrong(format!("its form is {}, not {FORM}", snapshot.form)));
+            return Err(wrong(format!("its format is {}, not {FORM}", snapshot.form)));
         }
         Ok(snapshot)
     }

@@ -21,10 +21,10 @@ use std::path::PathBuf;
 
 use crate::target::ConnectArgs;
 
-/// What the load does.
+/// A kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
-    /// Reads, compared at once.
+    /// Reads, which are compared immediately.
     Read,
     /// WRITE (16) of 4 to 128 KiB.
     Write,
@@ -34,26 +34,26 @@ pub enum Kind {
     Zero,
     /// UNMAP.
     Unmap,
-    /// EXTENDED COPY, of parts of a MiB and of whole MiBs.
+    /// EXTENDED COPY, of parts of a MiB and of whole MiB.
     Copy,
 }
 
-/// How to load, or verify.
+/// The arguments of `verify-load`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct VerifyArgs {
     /// The logical unit. A new journal needs one that has never been written.
     #[arg(long)]
     pub url: String,
-    /// The record of what was sent and what was acknowledged. An existing one is taken up.
+    /// The journal of sent and acknowledged operations. An existing one is continued.
     #[arg(long)]
     pub journal: PathBuf,
-    /// Only settle what the journal leaves open, and compare the whole span.
+    /// Run no load: settle unacknowledged operations, and compare the whole span.
     #[arg(long)]
     pub verify: bool,
-    /// The range that is used, from the unit's beginning; for a new journal.
+    /// Bytes of the logical unit to use, from its beginning; for a new journal.
     #[arg(long, value_parser = crate::size::parse, default_value = "256M")]
     pub span: u64,
-    /// How long to load.
+    /// Seconds to run the load.
     #[arg(long, default_value_t = 10.0)]
     pub seconds: f64,
     /// Commands in flight in each session.
@@ -62,7 +62,7 @@ pub struct VerifyArgs {
     /// Sessions.
     #[arg(long, default_value_t = 3)]
     pub sessions: usize,
-    /// What to do, in equal shares, but for writes, which are half.
+    /// The kinds of operations. Half of the operations are writes; the other kinds share the rest.
     #[arg(
         long,
         value_enum,
@@ -70,10 +70,10 @@ pub struct VerifyArgs {
         default_value = "read,write,compare,zero,unmap,copy"
     )]
     pub kinds: Vec<Kind>,
-    /// For a repeatable load; for a new journal.
+    /// The seed of the load; for a new journal.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How long a target that is gone is waited for, in seconds.
+    /// How long to wait for a target that does not answer, in seconds.
     #[arg(long, default_value_t = 60)]
     pub patience_s: u64,
     /// How to connect.
@@ -88,7 +88,7 @@ pub struct Summary {
     pub acknowledged: u64,
     /// Reads compared while the load ran.
     pub reads: u64,
-    /// Operations put off by the target.
+    /// Operations that the target deferred.
     pub put_off: u64,
     /// How often all sessions had to reconnect.
     pub reconnects: u64,
