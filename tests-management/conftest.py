@@ -11,7 +11,7 @@ from running import Array, Management
 
 @pytest.fixture(scope="session")
 def management():
-    """An array for all tests: each makes names of its own."""
+    """An array for all tests; each test uses its own names."""
     base = os.environ.get("HOLDFAST_DIR")
     directory = Path(tempfile.mkdtemp(prefix="array-", dir=base))
     array = Array(directory)

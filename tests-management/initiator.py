@@ -1,4 +1,4 @@
-"""A host: what it finds behind a connection, by the tools of libiscsi and qemu."""
+"""A host: the disk of a connection, accessed by the tools of libiscsi and qemu."""
 
 import re
 import subprocess
@@ -13,34 +13,33 @@ class Disk:
     target: str
     lun: int
     initiator: str
-    #: User and secret, if the host has to give them.
+    #: CHAP user and secret, if the host logs in with them.
     chap: tuple[str, str] | None = None
 
     def serial(self):
-        """The unit serial number (SPC-4 7.8.14)."""
-        told = _run("iscsi-inq", *self._as(), "-e", "1", "-c", "128", self._url())
-        return re.search(r"Unit Serial Number:\[(\w+)\]", told).group(1)
+        """Returns the unit serial number (SPC-4 7.8.14)."""
+        output = _run("iscsi-inq", *self._as(), "-e", "1", "-c", "128", self._url())
+        return re.search(r"Unit Serial Number:\[(\w+)\]", output).group(1)
 
     def size_bytes(self):
-        """What READ CAPACITY(16) tells."""
-        told = _run("iscsi-readcapacity16", "-s", *self._as(), self._url())
-        return int(told)
+        """Returns the capacity by READ CAPACITY(16)."""
+        return int(_run("iscsi-readcapacity16", "-s", *self._as(), self._url()))
 
     def write(self, offset, length, pattern):
-        """Fills so many bytes with one value."""
+        """Fills a range with one byte value."""
         self._io(f"write -P {pattern} {offset} {length}")
 
     def write_file(self, offset, length, path):
-        """Writes so many bytes of a file."""
+        """Writes the beginning of a file to a range."""
         self._io(f"write -s {path} {offset} {length}")
 
     def holds(self, offset, length, pattern):
-        """Whether so many bytes are all of one value."""
-        told = self._io(f"read -P {pattern} {offset} {length}")
-        return "Pattern verification failed" not in told
+        """Returns whether all bytes of a range have one value."""
+        output = self._io(f"read -P {pattern} {offset} {length}")
+        return "Pattern verification failed" not in output
 
     def is_reached(self):
-        """Whether the initiator can log in and finds the LUN."""
+        """Returns whether the initiator can log in and finds the LUN."""
         command = ["iscsi-inq", *self._as(), self._url()]
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 

@@ -1,4 +1,4 @@
-"""Arrays that clients are run against: the real binary, each on a pool of its own."""
+"""Arrays for clients: the real program, each with a pool of its own."""
 
 import json
 import os
@@ -10,12 +10,12 @@ import urllib.request
 from pathlib import Path
 
 BINARY = os.environ["HOLDFAST"]
-#: How long a start may take: as long as a busy machine needs.
+#: How long a start may take, on a busy machine.
 START_S = 120
 
 
 class Array:
-    """A running array, with the configuration that is given as TOML."""
+    """A running array with a configuration in TOML."""
 
     def __init__(self, directory: Path, settings: str = ""):
         self.pool = directory / "pool"
@@ -31,38 +31,38 @@ class Array:
         self.start()
 
     def start(self):
-        """Starts it, and waits until it says that it serves."""
+        """Starts the array, and waits until it reports that it serves."""
         self.process = subprocess.Popen(
             [BINARY, "serve", "--json", "--config", str(self.settings), "--pool", str(self.pool)]
             + ["--iscsi", "127.0.0.1:0"],
             stdout=subprocess.PIPE,
             stderr=self.log,
         )
-        told = bytearray()
+        output = bytearray()
         decoder = json.JSONDecoder()
         while True:
             byte = self.process.stdout.read(1)
-            assert byte, f"it did not start: see {self.log.name}"
-            told += byte
+            assert byte, f"the array did not start: see {self.log.name}"
+            output += byte
             try:
-                self.told, _ = decoder.raw_decode(told.decode())
+                self.told, _ = decoder.raw_decode(output.decode())
                 return
             except json.JSONDecodeError:
                 continue
 
     def stop(self, kill=False):
-        """Ends it, in order or not."""
+        """Ends the array, by SIGKILL if `kill` is set."""
         (self.process.kill if kill else self.process.terminate)()
         self.process.wait(timeout=START_S)
 
     def restart(self):
-        """Kills it and starts it again."""
+        """Kills the array and starts it again."""
         self.stop(kill=True)
         self.start()
 
 
 class Management:
-    """Where clients find an array, and the API token of a user who may change everything."""
+    """The management interface of an array, with the API token of an array admin."""
 
     def __init__(self, array: Array):
         self.array = array
@@ -71,25 +71,25 @@ class Management:
 
     @property
     def address(self):
-        """The address of the interface, which speaks HTTPS."""
+        """Returns the HTTPS address of the interface."""
         return self.array.told["api"]
 
     @property
     def certificate(self):
-        """The certificate that it made for itself."""
+        """Returns the path of the array's self-signed certificate."""
         return str(self.array.pool / "api-certificate.pem")
 
     def verb(self, *words):
-        """What a verb of the command line prints."""
+        """Runs a verb of the command line, and returns its output."""
         command = [BINARY, "--json", "--pool", str(self.array.pool), *words]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
 
     def rest(self, path, **parameters):
-        """The items of a list of REST 2.x, asked for without any client."""
+        """Returns the items of a REST 2.x list, requested without a client library."""
         return self._get(path, parameters)["items"]
 
     def refused(self, path, **parameters):
-        """Why a list is refused."""
+        """Requests a list that must be refused, and returns the errors."""
         try:
             self._get(path, parameters)
         except urllib.error.HTTPError as error:

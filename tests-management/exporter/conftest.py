@@ -1,4 +1,4 @@
-"""A session as the published exporter for FlashArrays keeps one: no SDK, headers and JSON only."""
+"""A session like that of the published exporter for FlashArrays: headers and JSON, no SDK."""
 
 import json
 import ssl
@@ -8,7 +8,7 @@ import pytest
 
 
 class Session:
-    """Asks for the newest version, logs in, and sends the token of the session from then on."""
+    """Negotiates the newest version, logs in, and sends the session's token with each request."""
 
     def __init__(self, address, token):
         self.base = f"https://{address}/api"
@@ -22,19 +22,19 @@ class Session:
             self.headers["x-auth-token"] = answer.headers["x-auth-token"]
 
     def send(self, path, method="GET", headers=None):
-        """An answer; what is refused is raised."""
+        """Sends a request, and returns the answer. A refusal raises an error."""
         headers = {**self.headers, **(headers or {})}
         request = urllib.request.Request(f"{self.base}/{path}", method=method, headers=headers)
         return urllib.request.urlopen(request, context=self.context)
 
     def get(self, path):
-        """The body of an answer."""
+        """Returns the body of an answer."""
         with self.send(path) as answer:
             assert answer.status == 200
             return json.load(answer)
 
     def items(self, path):
-        """The items of a list, whose page has the types that a strict client reads."""
+        """Returns the items of a list; checks the types of the page for strict clients."""
         page = self.get(path)
         assert isinstance(page["more_items_remaining"], bool)
         assert page["continuation_token"] is None or isinstance(page["continuation_token"], str)
@@ -43,7 +43,7 @@ class Session:
 
 @pytest.fixture(scope="session")
 def exporter(management):
-    """A session with the token of a user who may only look."""
+    """A session of a read-only user."""
     management.verb("user", "create", "exporter", "--role", "readonly")
     made = management.verb("token", "create", "scrape", "--user", "exporter")
     return Session(management.address, json.loads(made)["token"])

@@ -1,9 +1,11 @@
-"""What the published exporter for FlashArrays asks for, path by path, and the types that it reads:
-it is compiled, so a number with a fraction where it wants a whole one fails the scrape."""
+"""The requests of the published exporter for FlashArrays, and the types that it decodes.
+
+It is compiled, so a fraction in a field that it decodes as an integer fails the scrape.
+"""
 
 import pytest
 
-#: Whole numbers, or nothing.
+#: Fields with an integer or null.
 PERFORMANCE = """
 bytes_per_mirrored_write bytes_per_op bytes_per_read bytes_per_write mirrored_write_bytes_per_sec
 mirrored_writes_per_sec qos_rate_limit_usec_per_mirrored_write_op qos_rate_limit_usec_per_read_op
@@ -21,20 +23,20 @@ replication shared snapshots system total_physical total_provisioned unique virt
 
 @pytest.fixture(scope="module", autouse=True)
 def objects(management):
-    """A volume that a host sees."""
+    """A volume that is connected to a host."""
     management.verb("volume", "create", "exported", "--size", "1G")
     management.verb("host", "create", "exporting", "--iqn", "iqn.2026-01.com.example:exporting")
     management.verb("connect", "exported", "exporting")
 
 
 def whole(item, fields):
-    """Each field is there, and a whole number or nothing."""
+    """Checks that each field is present, and an integer or null."""
     for field in fields:
         assert item[field] is None or type(item[field]) is int, (field, item[field])
 
 
 def named(items, name):
-    """The item with a name."""
+    """Returns the item with a name."""
     (item,) = [item for item in items if item["name"] == name]
     return item
 
@@ -60,7 +62,7 @@ def test_space(exporter):
     (array,) = exporter.items("arrays/space")
     assert array["capacity"] > 1 << 30
     whole(array["space"], SPACE)
-    # The exporter adds it to `system` without looking whether it is there.
+    # The exporter adds this to `system` without checking for null.
     assert array["space"]["replication"] == 0
     assert isinstance(array["space"]["data_reduction"], float)
     volume = named(exporter.items("volumes"), "exported")
@@ -101,5 +103,5 @@ def test_hardware(exporter):
         "volume-groups/performance",
     ],
 )
-def test_what_may_be_empty(exporter, path):
+def test_lists_that_may_be_empty(exporter, path):
     assert isinstance(exporter.items(path), list)

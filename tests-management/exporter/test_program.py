@@ -1,7 +1,6 @@
 """The published exporter itself, scraped at all of its endpoints.
 
-It is compiled, and adds up fields without looking whether they are there: one that is missing ends
-the process.
+It adds up fields without checking for null: a missing field ends its process.
 """
 
 import json
@@ -30,7 +29,7 @@ pytestmark = pytest.mark.skipif(not PROGRAM, reason="the exporter could not be b
 
 @pytest.fixture(scope="module")
 def scraped(management):
-    """A running exporter, an array on which there is something to see, and a token for it."""
+    """A running exporter, and an array with objects, and a token for it."""
     management.verb("volume", "create", "scraped", "--size", "1G")
     management.verb("volume", "limit", "scraped", "--iops", "1000")
     management.verb("snapshot", "create", "scraped", "--suffix", "s")
@@ -49,7 +48,7 @@ def scraped(management):
 
 
 def scrape(base, path, array, token):
-    """What an endpoint says of an array."""
+    """Scrapes an endpoint for an array, and returns the status and the text."""
     request = urllib.request.Request(f"{base}{path}?endpoint={array}")
     request.add_header("Authorization", f"Bearer {token}")
     end = time.monotonic() + START_S
@@ -60,26 +59,26 @@ def scrape(base, path, array, token):
         except urllib.error.HTTPError:
             raise
         except urllib.error.URLError as error:
-            # It does not listen yet.
+            # The exporter does not listen yet.
             assert isinstance(error.reason, ConnectionRefusedError), error
             assert time.monotonic() < end, error
             time.sleep(0.05)
 
 
-def test_the_exporter_tells_the_space_of_the_array_once_it_is_known(management):
+def test_all_parts_of_the_space_are_known_together(management):
     while True:
         (array,) = management.rest("arrays/space")
         space = array["space"]
         if space["system"] is not None:
             break
         time.sleep(0.05)
-    # What it adds up as soon as there is `system`.
+    # The exporter adds these up as soon as `system` is not null.
     parts = [space[part] for part in ("replication", "shared", "snapshots", "unique")]
     assert all(type(part) is int for part in parts), space
 
 
 @pytest.mark.parametrize("path", ENDPOINTS)
-def test_an_endpoint_is_scraped_and_the_exporter_lives(scraped, path):
+def test_scraping_an_endpoint_does_not_end_the_exporter(scraped, path):
     process, base, array, token = scraped
     for _ in range(2):
         status, text = scrape(base, path, array, token)

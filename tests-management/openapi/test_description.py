@@ -1,4 +1,4 @@
-"""The OpenAPI description that is served, and whether the array does what it says."""
+"""Checks the array against the OpenAPI description that it serves."""
 
 import json
 import os
@@ -16,7 +16,7 @@ SETTINGS = Path(__file__).with_name("schemathesis.toml")
 
 @pytest.fixture
 def scratch():
-    """An array of which anything may be asked."""
+    """An array for this test alone, whose requests may change anything."""
     directory = Path(tempfile.mkdtemp(prefix="scratch-", dir=os.environ.get("HOLDFAST_DIR")))
     array = Array(directory)
     yield array
@@ -25,7 +25,7 @@ def scratch():
 
 
 def test_nothing_contradicts_the_description(scratch, tmp_path):
-    # The token of the run file: that of a user could be taken away by a request of the test.
+    # A request of the test could delete a user's token, but not the token in the run file.
     token = json.loads((scratch.pool / "array.run").read_text())["token"]
     array = f"https://{scratch.told['api']}"
     done = subprocess.run(

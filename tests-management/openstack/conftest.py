@@ -1,6 +1,6 @@
-"""OpenStack Cinder's driver, on a database of Cinder's own: nothing of either is replaced.
+"""OpenStack Cinder's driver with a real Cinder database: neither is mocked.
 
-The backend is that of `contrib/cinder/cinder.conf`, with the array's address put in.
+The backend is that of `contrib/cinder/cinder.conf`, with the array's address filled in.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from oslo_config import cfg
 from oslo_db import options
 from oslo_utils import importutils
 
-# Modules of Cinder name the classes that this makes.
+# Modules of Cinder use the classes that this registers.
 objects.register_all()
 
 EXAMPLE = Path(__file__).parents[2] / "contrib" / "cinder" / "cinder.conf"
@@ -43,7 +43,7 @@ def cinder(management, tmp_path_factory):
     options.set_defaults(cfg.CONF)
     cfg.CONF([], project="cinder", version=version.version_string(),
              default_config_files=[str(settings)])
-    # The driver's client proves the certificate by what the machine trusts.
+    # The driver's client verifies the certificate with the machine's trusted authorities.
     patch = pytest.MonkeyPatch()
     patch.setenv("SSL_CERT_FILE", management.certificate)
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -55,7 +55,7 @@ def cinder(management, tmp_path_factory):
 
 
 class Cinder:
-    """The part of the volume service that makes objects and asks the driver."""
+    """The part of the volume service that creates objects and calls the driver."""
 
     def __init__(self):
         self.context = context.get_admin_context()
@@ -65,7 +65,7 @@ class Cinder:
         self.plain = self.type()
 
     def driver(self, **other):
-        """The driver that the example names, set up as the volume service does it."""
+        """Returns the example's driver, set up like the volume service does."""
         settings = configuration.Configuration(
             _options(), config_group=cfg.CONF.enabled_backends[0]
         )
@@ -86,7 +86,7 @@ class Cinder:
         return driver
 
     def type(self, qos=None, **specs):
-        """A volume type, maybe with limits."""
+        """Creates a volume type, optionally with QoS limits."""
         made = volume_types.create(self.context, f"type-{next(self.numbers)}", extra_specs=specs)
         if qos:
             limits = database.qos_specs_create(
@@ -97,7 +97,7 @@ class Cinder:
         return objects.VolumeType.get_by_id(self.context, made.id)
 
     def volume(self, size=1, volume_type=None, **more):
-        """A volume in the database: the driver has not made it yet."""
+        """Creates a volume in the database only."""
         made = objects.Volume(
             self.context,
             size=size,
@@ -112,19 +112,19 @@ class Cinder:
         return objects.Volume.get_by_id(self.context, made.id)
 
     def made(self, volume, update):
-        """What the service writes down of what a driver has made."""
+        """Records a driver's update of a created volume, like the volume service does."""
         volume.update({key: value for key, value in (update or {}).items() if key != "id"})
         volume.status = "available"
         volume.save()
         return objects.Volume.get_by_id(self.context, volume.id)
 
     def create(self, driver, **more):
-        """A volume in the database and on the array."""
+        """Creates a volume in the database and on the array."""
         volume = self.volume(**more)
         return self.made(volume, driver.create_volume(volume))
 
     def snapshot(self, volume, **more):
-        """A snapshot in the database."""
+        """Creates a snapshot in the database only."""
         made = objects.Snapshot(
             self.context,
             volume_id=volume.id,
@@ -138,7 +138,7 @@ class Cinder:
         return objects.Snapshot.get_by_id(self.context, made.id)
 
     def group_type(self):
-        """A type of groups whose snapshots are of one moment."""
+        """Creates a type of groups with consistent snapshots."""
         return group_types.create(
             self.context,
             f"group-type-{next(self.numbers)}",
@@ -146,7 +146,7 @@ class Cinder:
         )
 
     def group(self, group_type):
-        """A group of volumes in the database."""
+        """Creates a group in the database only."""
         made = objects.Group(
             self.context,
             name=f"group-{next(self.numbers)}",
@@ -161,7 +161,7 @@ class Cinder:
         return made
 
     def create_group(self, driver, group_type):
-        """A group in the database and on the array."""
+        """Creates a group in the database and on the array."""
         group = self.group(group_type)
         driver.create_group(self.context, group)
         group.status = "available"
@@ -169,7 +169,7 @@ class Cinder:
         return group
 
     def group_snapshot(self, group, volumes):
-        """A snapshot of a group in the database, and those of its volumes."""
+        """Creates a group snapshot in the database only, and those of its volumes."""
         made = objects.GroupSnapshot(
             self.context,
             group_id=group.id,
@@ -191,7 +191,7 @@ def _options():
 
 @pytest.fixture
 def connector():
-    """A compute host, as os-brick describes it."""
+    """A compute host in os-brick's description."""
     number = next(_hosts)
     return {
         "host": f"compute-{number}.example.org",

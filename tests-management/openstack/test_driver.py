@@ -1,4 +1,4 @@
-"""Cinder's driver: volumes, snapshots, groups, and what hosts see of them."""
+"""Cinder's driver: volumes, snapshots and groups, and their effect on hosts."""
 
 import pytest
 from cinder import exception, objects
@@ -15,10 +15,10 @@ def driver(cinder):
     return cinder.driver(use_chap_auth=False)
 
 
-def disk(told, connector):
-    """What os-brick would attach by its answer; the first of all paths."""
-    data = told["data"]
-    assert told["driver_volume_type"] == "iscsi"
+def disk(answer, connector):
+    """Returns the disk that os-brick would attach for an answer, on its first path."""
+    data = answer["data"]
+    assert answer["driver_volume_type"] == "iscsi"
     count = len(data["target_portals"])
     assert count == len(data["target_luns"]) == len(data["target_iqns"]) > 0
     chap = None
@@ -35,7 +35,7 @@ def disk(told, connector):
 
 
 def on_array(management, volume):
-    """The volume, as the array's own interface tells it."""
+    """Returns the volume as the array's own interface shows it."""
     return management.rest("volumes", names=volume.provider_id)[0]
 
 
@@ -48,12 +48,12 @@ def test_a_volume_is_made_connected_grown_and_deleted(cinder, driver, connector,
     tags = management.rest("volumes/tags", resource_names=volume.provider_id)
     assert {tag["key"]: tag["value"] for tag in tags}["VolType"] == "Data"
 
-    told = driver.initialize_connection(volume, connector)
-    assert told["data"]["wwn"] == "3624a9370" + made["serial"].lower()
-    seen = disk(told, connector)
+    answer = driver.initialize_connection(volume, connector)
+    assert answer["data"]["wwn"] == "3624a9370" + made["serial"].lower()
+    seen = disk(answer, connector)
     assert (seen.serial(), seen.size_bytes()) == (made["serial"], GIB)
     again = driver.initialize_connection(volume, connector)
-    assert again["data"]["target_luns"] == told["data"]["target_luns"]
+    assert again["data"]["target_luns"] == answer["data"]["target_luns"]
     seen.write(0, MIB, 0xA5)
     driver.extend_volume(volume, 3)
     assert seen.size_bytes() == 3 * GIB
@@ -61,11 +61,11 @@ def test_a_volume_is_made_connected_grown_and_deleted(cinder, driver, connector,
 
     driver.terminate_connection(volume, connector)
     assert not seen.is_reached()
-    # The driver had made the host, and takes it away with its last volume.
+    # The driver created the host, and deletes it with its last connection.
     assert management.rest("hosts", filter=f"iqns='{connector['initiator']}'") == []
     driver.delete_volume(volume)
     assert on_array(management, volume)["destroyed"]
-    # What is gone is no failure: Cinder may ask twice.
+    # Deleting a missing volume succeeds: Cinder may repeat the request.
     management.verb("volume", "eradicate", volume.provider_id)
     driver.delete_volume(volume)
 
@@ -79,7 +79,7 @@ def test_a_host_has_a_lun_for_each_volume(cinder, driver, connector):
     assert all(each.holds(0, MIB, number) for number, each in enumerate(disks, 1))
     driver.terminate_connection(volumes[1], connector)
     assert [each.is_reached() for each in disks] == [True, False, True]
-    # A detach by force, without saying from which host.
+    # A forced detach, from all hosts.
     driver.delete_volume(volumes[0])
     assert [each.is_reached() for each in disks] == [False, False, True]
 
@@ -133,7 +133,7 @@ def test_snapshots_hold_what_was_written(cinder, driver, connector, management):
     driver.delete_snapshot(snapshot)
 
 
-def test_groups_are_of_one_moment(cinder, driver, connector, management):
+def test_group_snapshots_are_consistent(cinder, driver, connector, management):
     kind = cinder.group_type()
     group = cinder.create_group(driver, kind)
     volumes = [cinder.create(driver, group_id=group.id) for _ in range(2)]
@@ -157,7 +157,7 @@ def test_groups_are_of_one_moment(cinder, driver, connector, management):
     for number, copy in enumerate(copies, 1):
         there = disk(driver.initialize_connection(copy, connector), connector)
         assert there.holds(0, MIB, number)
-    # A copy of the group as it is now.
+    # A copy of the current data of the group.
     newer = cinder.group(kind)
     clones = [cinder.volume(group_id=newer.id) for _ in volumes]
     driver.create_group_from_src(
@@ -204,7 +204,7 @@ def test_volumes_come_under_management_and_leave_it(cinder, driver, management):
     name = f"{volume.provider_id}.{snapshot.name}"
     assert management.rest("volume-snapshots", names=name)
     driver.unmanage_snapshot(snapshot)
-    # Names of snapshots have 96 characters at most there: the driver cuts.
+    # The driver truncates names of snapshots to 96 characters.
     assert management.rest("volume-snapshots", names=f"{name[:-10]}-unmanaged")
     driver.unmanage(volume)
     assert management.rest("volumes", filter=f"name='{volume.provider_id[:40]}*-unmanaged'")
@@ -222,7 +222,7 @@ def test_types_limit_volumes(cinder, driver, management):
     assert done
     assert on_array(management, volume)["qos"]["iops_limit"] == 150
     done, _ = driver.retype(cinder.context, volume, {"id": cinder.plain.id}, None, None)
-    # The greatest limit is none.
+    # The maximum means no limit.
     assert done and on_array(management, volume)["qos"].get("iops_limit") in (None, 100_000_000)
     bad = cinder.type(qos={"maxIOPS": "1"})
     with pytest.raises(exception.InvalidQoSSpecs):
@@ -244,7 +244,7 @@ def test_a_type_may_have_a_volume_group(cinder, driver, management):
     driver.delete_volume(first)
     (group,) = management.rest("volume-groups", names="cinder-group")
     assert (group["volume_count"], group["destroyed"]) == (1, False)
-    # The driver ends the group with its last volume, and makes it again for the next one.
+    # The driver destroys the group with its last volume, and creates it again for the next one.
     driver.delete_volume(second)
     (group,) = management.rest("volume-groups", names="cinder-group")
     assert group["destroyed"]
@@ -253,7 +253,7 @@ def test_a_type_may_have_a_volume_group(cinder, driver, management):
     driver.delete_volume(third)
 
 
-def test_the_scheduler_is_told_what_is_there(cinder, driver, management):
+def test_the_scheduler_gets_capacity_and_capabilities(cinder, driver, management):
     cinder.create(driver)
     driver.init_capabilities()
     stats = driver.get_volume_stats(refresh=True)
@@ -267,19 +267,19 @@ def test_the_scheduler_is_told_what_is_there(cinder, driver, management):
     assert stats["reads_per_sec"] >= 0 and stats["usec_per_write_op"] >= 0
 
 
-#: What the driver puts before everything.
+#: The prefix of all of the driver's errors.
 FAILURE = "Pure Storage Cinder driver failure"
 
 
-def test_what_fails_is_told(cinder, driver):
+def test_errors_give_the_reason(cinder, driver):
     volume = cinder.create(driver)
-    with pytest.raises(pure.PureDriverException) as told:
+    with pytest.raises(pure.PureDriverException) as raised:
         driver.create_volume(volume)
     what = f"Unable to create volume {volume.name}-cinder"
-    assert str(told.value) == f"{FAILURE}: {what}: Volume already exists."
+    assert str(raised.value) == f"{FAILURE}: {what}: Volume already exists."
     lost, copy = cinder.snapshot(volume), cinder.volume()
-    with pytest.raises(pure.PureDriverException) as told:
+    with pytest.raises(pure.PureDriverException) as raised:
         driver.create_volume_from_snapshot(copy, lost)
     what = f"Unable to create volume {copy.name}-cinder"
-    assert str(told.value) == f"{FAILURE}: {what}: No such volume or snapshot."
+    assert str(raised.value) == f"{FAILURE}: {what}: No such volume or snapshot."
     assert objects.Volume.get_by_id(cinder.context, volume.id).provider_id

@@ -1,4 +1,4 @@
-"""How playbooks are run."""
+"""Fixtures that run playbooks and their peers."""
 
 import os
 import re
@@ -13,7 +13,7 @@ import pytest
 
 @pytest.fixture
 def play(management, tmp_path):
-    """Runs a playbook, and tells what it counted."""
+    """Runs a playbook, and returns the counts of its recap."""
 
     def run(playbook, *words, **variables):
         settings = [f"{key}={value}" for key, value in variables.items()]
@@ -31,7 +31,7 @@ def play(management, tmp_path):
             "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
             "ANSIBLE_NOCOLOR": "True",
             "ANSIBLE_PIPELINING": "True",
-            # A module that dies says only so, unless its traceback is asked for.
+            # Without this, a module that crashes reports no reason.
             "ANSIBLE_DISPLAY_TRACEBACK": "error",
             "PUREFA_URL": management.address,
             "PUREFA_API": management.token,
@@ -51,7 +51,7 @@ def play(management, tmp_path):
 
 @pytest.fixture
 def server_program():
-    """Finds a server that is run as a peer, or skips: its name, and the package of Debian."""
+    """Finds the program of a peer server by its name, or skips and names its Debian package."""
 
     def find(name, package):
         program = shutil.which(name, path="/usr/sbin:/usr/bin:/sbin")
@@ -64,7 +64,7 @@ def server_program():
 
 @pytest.fixture
 def udp_port():
-    """A port of UDP that nothing listens on."""
+    """A free UDP port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]

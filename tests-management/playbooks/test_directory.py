@@ -1,4 +1,4 @@
-"""The Ansible collection: a directory service, against slapd, and logins of its users."""
+"""The Ansible collection: a directory service, with slapd, and logins of its users."""
 
 import contextlib
 import json
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-#: How long a start may take: as long as a busy machine needs.
+#: How long a start may take, on a busy machine.
 PATIENCE_S = 60
-#: How long a login may take that the array ends: its limit, and what a busy machine adds.
+#: How long a login may take until the array gives up: its limit, plus delays of a busy machine.
 LOGIN_S = 5 + 10
 HERE = Path(__file__).parent
 
@@ -27,7 +27,7 @@ moduleload back_mdb
 pidfile {place}/slapd.pid
 TLSCertificateFile {place}/server.pem
 TLSCertificateKeyFile {place}/server.key
-# Nobody reads without a login, and no password goes in the clear.
+# No anonymous access, and no passwords without TLS.
 disallow bind_anon
 security simple_bind=128
 database mdb
@@ -83,7 +83,7 @@ def openssl(*words):
 
 
 def authority(place, name):
-    """Makes an authority; its certificate."""
+    """Creates a certificate authority, and returns the path of its certificate."""
     certificate, key = place / f"{name}.pem", place / f"{name}.key"
     openssl(
         *["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"],
@@ -93,7 +93,7 @@ def authority(place, name):
 
 
 class Slapd:
-    """A directory of three people, two of them in groups, at a port each with and without TLS."""
+    """A directory of three people, two of them in groups, on one port with and one without TLS."""
 
     def __init__(self, program, place, ports):
         self.ca, self.other_ca = authority(place, "ca"), authority(place, "other")
@@ -150,7 +150,7 @@ def slapd(tmp_path, server_program):
 
 
 class Page:
-    """Who logs in with a password."""
+    """A client that logs in with a password, like the web page."""
 
     def __init__(self, management):
         self.management = management
@@ -169,16 +169,16 @@ class Page:
             return answer.headers, json.load(answer)
 
     def log_in(self, user, password):
-        """The role and the session of a user, or None."""
+        """Logs in, and returns the user, the role and the session, or None if refused."""
         try:
             body = {"user": user, "password": password}
-            headers, told = self.ask("POST", "/v1/session", body)
+            headers, session = self.ask("POST", "/v1/session", body)
         except urllib.error.HTTPError as error:
             assert error.code == 401, error
-            # The next test is not to pay for it: the limit is tested elsewhere.
+            # Waits, so that the rate limit of logins does not affect later logins.
             time.sleep(5)
             return None
-        return told["user"], told["role"], headers["x-auth-token"]
+        return session["user"], session["role"], headers["x-auth-token"]
 
     def change(self, **change):
         token = f"Bearer {self.management.token}"
@@ -193,7 +193,7 @@ def test_users_of_a_directory_service_log_in(management, play, slapd):
     assert (user, role) == ("otto", "readonly")
     user, role, admin = page.log_in("ANNA", "anna battery")
     assert (user, role) == ("anna", "array_admin")
-    # What it changes is in the audit log under its name.
+    # Its changes are in the audit log under its name.
     volume = {"name": "of-anna", "size_bytes": 1 << 30}
     page.ask("POST", "/v1/volumes", volume, x_auth_token=admin)
     (entry,) = [
@@ -213,16 +213,16 @@ def test_users_of_a_directory_service_log_in(management, play, slapd):
         ("otto", ""),
     ):
         assert page.log_in(user, password) is None, user
-    # By StartTLS as well, and not without TLS, as the certificate is set.
+    # Because a certificate is set, ldap:// uses StartTLS.
     plain = f"ldap://127.0.0.1:{slapd.port}"
     page.change(uris=[plain], bind_password="horse")
     assert page.log_in("otto", "otto battery")[1] == "readonly"
-    # The server takes no password in the clear, which it gets on this machine only.
+    # Without a certificate there is no StartTLS, and the server refuses the password.
     page.change(ca_certificate="")
     assert page.log_in("otto", "otto battery") is None
     (test,) = management.rest("directory-services/test")
     assert not test["success"] and "LDAP result 13" in test["result_details"], test
-    # Who is not vouched for gets none.
+    # A server whose certificate is of another authority gets no password.
     for uri in (plain, f"ldaps://127.0.0.1:{slapd.tls_port}"):
         change = {"uris": [uri], "bind_password": "horse"}
         page.change(**change, ca_certificate=slapd.other_ca.read_text())
@@ -231,14 +231,14 @@ def test_users_of_a_directory_service_log_in(management, play, slapd):
         assert not test["success"] and "invalid peer certificate" in test["result_details"], test
     page.change(ca_certificate=slapd.ca.read_text())
     user, role, session = page.log_in("otto", "otto battery")
-    # A server that hangs holds up nobody, and ends in time.
+    # A login at a server that does not answer ends in time.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         uri = f"ldaps://127.0.0.1:{silent.getsockname()[1]}"
         page.change(uris=[uri], bind_password="horse")
         began = time.monotonic()
         assert page.log_in("otto", "otto battery") is None
         assert time.monotonic() - began < LOGIN_S + 5
-        # The next one answers.
+        # The next server in the list is used instead.
         good = f"ldaps://127.0.0.1:{slapd.tls_port}"
         page.change(uris=[uri, good], bind_password="horse")
         assert page.log_in("otto", "otto battery")[1] == "readonly"

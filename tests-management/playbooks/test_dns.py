@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-#: How long a message or a start may take: as long as a busy machine needs.
+#: How long a message or a start may take, on a busy machine.
 PATIENCE_S = 60
 
 
@@ -30,7 +30,7 @@ def name_server(tmp_path, server_program, udp_port):
         server.terminate()
 
 
-def test_names_are_looked_up_where_the_settings_say(management, play, name_server):
+def test_names_are_resolved_by_the_configured_server(management, play, name_server):
     port, log = name_server
     syslog = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     syslog.bind(("127.0.0.1", 0))

@@ -1,11 +1,11 @@
-"""The Ansible collection: modules that the examples leave out, and what is refused."""
+"""The Ansible collection: modules that the examples do not use, and refusals."""
 
 from pathlib import Path
 
 MORE = Path(__file__).parent
 
 
-def test_modules_that_the_examples_leave_out(management, play):
+def test_modules_that_the_examples_do_not_use(management, play):
     play(MORE / "modules.yml")
     assert management.rest("volumes", filter="name='more*'") == []
 
@@ -22,5 +22,5 @@ def test_volumes_in_pods(management, play):
     assert management.rest("pods", filter="name='foo*'") == []
 
 
-def test_what_there_is_not_fails_plainly(play):
+def test_unsupported_features_fail_with_a_reason(play):
     play(MORE / "refused.yml")

@@ -7,27 +7,27 @@ from pathlib import Path
 
 import pytest
 
-#: How long a start may take: as long as a busy machine needs.
+#: How long a start may take, on a busy machine.
 PATIENCE_S = 60
-#: A question of NTP, version 4, by a client (RFC 5905, 7.3).
-QUESTION = b"\x23" + bytes(47)
+#: A request of an NTP client, version 4 (RFC 5905, 7.3).
+REQUEST = b"\x23" + bytes(47)
 
 
 def answers(port):
-    """Whether a time server is there."""
+    """Returns whether a time server answers at a port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         asking.settimeout(0.5)
         asking.connect(("127.0.0.1", port))
         try:
-            asking.send(QUESTION)
-            return len(asking.recv(512)) >= len(QUESTION)
+            asking.send(REQUEST)
+            return len(asking.recv(512)) >= len(REQUEST)
         except OSError:
             return False
 
 
 @pytest.fixture
 def time_server(tmp_path, server_program, udp_port):
-    """The port of a server that has this machine's time, and sets nothing."""
+    """The port of a server that serves this machine's time, and does not set the clock."""
     program, port = server_program("chronyd", "chrony"), udp_port
     settings = tmp_path / "chrony.conf"
     settings.write_text(

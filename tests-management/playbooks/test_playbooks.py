@@ -9,7 +9,7 @@ GIB = 1 << 30
 MIB = 1 << 20
 
 
-def test_a_cluster_is_as_the_playbook_says(management, play):
+def test_the_examples_provision_copy_and_remove_a_cluster(management, play):
     volumes = [f"demo-{name}" for name in ("datastore-1", "datastore-2", "scratch")]
     first = play(EXAMPLES / "provision.yml")
     assert first["changed"] == 6
@@ -52,7 +52,7 @@ def test_a_cluster_is_as_the_playbook_says(management, play):
 
 
 def everything(management):
-    """What is there of the cluster, but for what changes by itself."""
+    """Returns the objects of the cluster, without their space, which changes by itself."""
     kept = {}
     for path in ("volumes", "hosts", "host-groups", "protection-groups"):
         rows = management.rest(path, filter="name='demo*'")
@@ -61,7 +61,7 @@ def everything(management):
 
 
 def on_host(management, host, volume, initiator):
-    """The volume, as the host sees it."""
+    """Returns the volume as a disk of the host."""
     (row,) = management.rest("connections", host_names=host, volume_names=volume)
     (port,) = management.rest("ports")
     return Disk(port["portal"], port["iqn"], row["lun"], initiator)

@@ -1,6 +1,6 @@
-# What the plugin takes from Proxmox VE and from CPAN, as far as its calls need it: with that, and
-# Perl's own modules, its code runs anywhere. There is no TLS in these: the array is asked in the
-# clear, on this machine.
+# Fakes of the modules of Proxmox VE and CPAN that the plugin uses, as far as its calls need them.
+# With these and Perl's own modules, the plugin runs anywhere. They do not support TLS, so the
+# plugin uses HTTP on this machine.
 use strict;
 use warnings;
 

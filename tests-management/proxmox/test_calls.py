@@ -1,7 +1,7 @@
-"""What the storage plugins of Proxmox ask for: they are Perl, so their calls are made here.
+"""The requests of the Proxmox storage plugins, made without the plugins, which are in Perl.
 
-A plugin logs in, works with sessions at one version, 2.26, and gives suffixes of snapshots in the
-query. It makes a volume for each disk of a machine, and connects it to the hosts of a cluster.
+A plugin logs in, uses sessions and version 2.26 only, and gives suffixes of snapshots in the
+query. It creates a volume for each disk of a machine, and connects it to the hosts of a cluster.
 """
 
 import json
@@ -16,7 +16,7 @@ from initiator import Disk
 GIB = 1 << 30
 MIB = 1 << 20
 VERSION = "2.26"
-#: What it compares with, all of it: the programs in it are not ours.
+#: A plugin compares the whole message. The commands in it are those of the original array.
 SNAPSHOT_DESTROYED = (
     "Volume snapshot has been destroyed. It can be recovered by purevol recover and eradicated by "
     "purevol eradicate."
@@ -38,13 +38,13 @@ class Plugin:
         self.session = headers["x-auth-token"]
 
     def call(self, method, path, body=None, **query):
-        """The items of an answer."""
+        """Sends a request, and returns the items of the answer."""
         headers = {"x-auth-token": self.session}
         path = f"{VERSION}/{path}?{urllib.parse.urlencode(query)}"
         return self._send(method, path, headers, body)[0]["items"]
 
     def refused(self, method, path, body=None, **query):
-        """The status and the message of a refusal."""
+        """Sends a request that must be refused, and returns the status and the message."""
         try:
             self.call(method, path, body, **query)
         except urllib.error.HTTPError as error:
@@ -95,7 +95,7 @@ def test_disks_of_a_machine(plugin):
     assert seen["pve2"].holds(0, MIB, 0x21)
     assert {each.serial() for each in seen.values()} == {made["serial"]}
 
-    # Online growth, and what a list tells: all disks of a storage by a prefix.
+    # Growth while connected, and a list of all disks of a storage by their prefix.
     plugin.call("PATCH", "volumes", {"provisioned": 8 * GIB}, names=disk)
     assert seen["pve2"].size_bytes() == 8 * GIB
     rows = plugin.call("GET", "volumes", filter="name='vm-*' and not(contains(name,'::'))")
@@ -115,12 +115,12 @@ def test_disks_of_a_machine(plugin):
     plugin.call("DELETE", "connections", host_names="pve1", volume_names="vm-101-disk-0")
     plugin.call("PATCH", "volumes", {"name": "base-101-disk-0"}, names="vm-101-disk-0")
 
-    # Gone: unmapped from all nodes, destroyed, eradicated.
+    # Removal: disconnected from all nodes, destroyed, eradicated.
     plugin.call("PATCH", "volume-snapshots", {"destroyed": True}, names=snapshot["name"])
     again = {"body": {"destroyed": True}, "names": snapshot["name"]}
     status, why = plugin.refused("PATCH", "volume-snapshots", **again)
     assert (status, why) == (400, SNAPSHOT_DESTROYED)
-    # It sends what is no body of this request along.
+    # The plugin sends a body with this request, which has none by its definition.
     body = {"replication_snapshot": True}
     plugin.call("DELETE", "volume-snapshots", body, names=snapshot["name"])
     for method in ("PATCH", "DELETE"):
@@ -145,7 +145,7 @@ def test_disks_of_a_machine(plugin):
     plugin.call("DELETE", "hosts", names="pve1,pve2")
 
 
-def test_a_session_that_is_dead_is_told_by_its_status(plugin):
+def test_a_request_with_an_ended_session_gets_401(plugin):
     plugin.call("GET", "arrays")
     plugin.session = "dead"
     status, why = plugin.refused("GET", "arrays")

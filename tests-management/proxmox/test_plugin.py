@@ -1,5 +1,4 @@
-"""The code of the storage plugin itself: everything that may be asked for twice is, and the second
-time it must find that nothing is left to do."""
+"""The storage plugin itself. Each repeatable call is made twice; the second must change nothing."""
 
 import os
 import shutil
@@ -12,7 +11,7 @@ from running import Array, Management
 
 PLUGIN = os.environ.get("HOLDFAST_PROXMOX_PLUGIN")
 HERE = Path(__file__).parent
-#: `purestorage_…` of the plugin, with what comes behind its configuration.
+#: Calls `purestorage_NAME` of the plugin with its configuration and arguments.
 CALL = """
 my ( $address, $token, $plugin, $name, @arguments ) = @ARGV;
 require $plugin;
@@ -48,7 +47,7 @@ def call():
     shutil.rmtree(directory)
 
 
-def test_what_is_done_twice_does_not_end_it(call):
+def test_repeated_calls_succeed(call):
     disk = "vm-100-disk-0"
     call("create_volume", disk, 1 << 30, "store")
     to, off = "connected to host", "disconnected from host"
@@ -63,7 +62,7 @@ def test_what_is_done_twice_does_not_end_it(call):
     assert call("snap_volume_delete", "first", disk) == again
     assert call("remove_volume", disk, "store", 0) == f"{line}destroyed.\n"
     assert call("remove_volume", disk, "store", 0) == f"{line}already destroyed.\n"
-    # It is destroyed: taking it away from a host finds that, and eradicating it goes on from there.
+    # Disconnecting and eradicating work on the destroyed volume.
     assert call("volume_connection", disk, 0) == f'{line}already {off} "pve".\n'
     gone = f"{line}already destroyed.\n{line}eradicated.\n"
     assert call("remove_volume", disk, "store", 1) == gone

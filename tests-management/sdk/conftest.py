@@ -1,4 +1,4 @@
-"""The Python SDK, as its users make a client of it."""
+"""Clients of the Python SDK."""
 
 import itertools
 import time
@@ -10,13 +10,13 @@ from running import Array, Management
 
 @pytest.fixture
 def client(management):
-    """A client that has logged in, with the newest version that both sides speak."""
+    """A client that has logged in, with the newest common version."""
     return flasharray.Client(management.address, api_token=management.token, verify_ssl=False)
 
 
 @pytest.fixture
 def started(tmp_path):
-    """Starts an array of the test's own, with a configuration; it is ended with the test."""
+    """Starts an array with a configuration, for this test only."""
     arrays = []
 
     def start(settings):
@@ -33,14 +33,14 @@ _numbers = itertools.count(1)
 
 @pytest.fixture
 def prefix():
-    """A beginning of names that no other test has."""
+    """A prefix of names that no other test uses."""
     return f"t{next(_numbers)}"
 
 
 
 @pytest.fixture
 def eventually():
-    """Waits until something is there that the array does by itself; a minute at most."""
+    """Waits for a background action of the array, at most a minute."""
 
     def wait(look):
         for _ in range(240):

@@ -1,4 +1,4 @@
-"""The array, and lists of what it does not have."""
+"""The array, and lists of objects that it does not support."""
 
 import json
 
@@ -79,7 +79,7 @@ def test_ports_and_controllers(management, client):
     refused(client.get_ports(names=["CT9"]), "CT9 does not exist.")
 
 
-def test_what_there_is_none_of(client):
+def test_lists_of_unsupported_objects_are_empty(client):
     for ask in (
         client.get_array_connections,
         client.get_offloads,
@@ -119,7 +119,7 @@ def test_what_there_is_none_of(client):
     )
 
 
-def test_volumes_have_the_names_that_clients_make_of_serials(started):
+def test_volumes_have_the_device_names_that_clients_derive_from_serials(started):
     management = started('company_id = "24-a9-37"\n')
     client = flasharray.Client(
         management.address, api_token=management.token, verify_ssl=False
@@ -127,5 +127,5 @@ def test_volumes_have_the_names_that_clients_make_of_serials(started):
     volume = VolumePost(provisioned=1 << 30)
     made = one(client.post_volumes(names=["named"], volume=volume))
     shown = json.loads(management.verb("volume", "show", "named"))
-    # What the Cinder driver and others look for below /dev/disk/by-id, with a 3 in front.
+    # The Cinder driver and others look for this name, after a 3, in /dev/disk/by-id.
     assert shown["naa"] == "naa.624a9370" + made.serial.lower()

@@ -46,7 +46,7 @@ def test_initiators_are_seen_at_ports(management, client, prefix):
     assert good(client.get_ports_initiators(**asked)) == []
     port = one(client.get_ports())
     assert Disk(port.portal, port.iqn, one(made).lun, initiator).is_reached()
-    # It is logged out again, and was here.
+    # The initiator has logged out, but is still listed.
     seen = one(client.get_ports_initiators(**asked))
     assert (seen.initiator.iqn, seen.target.name) == (initiator, port.name)
     assert (seen.target.iqn, seen.target.portal) == (port.iqn, port.portal)
@@ -55,7 +55,7 @@ def test_initiators_are_seen_at_ports(management, client, prefix):
     refused(client.get_ports_initiators(names=["CT9"]), "CT9 does not exist.")
 
 
-def test_secrets_are_not_told(client, prefix):
+def test_secrets_are_not_shown(client, prefix):
     chap = Chap(host_user="u", host_password="correct horse battery")
     made = one(client.post_hosts(names=[prefix], host=HostPost(chap=chap)))
     assert (made.chap.host_user, made.chap.host_password) == ("u", "****")

@@ -1,4 +1,4 @@
-"""Users with passwords, as the command line sets them and the interface takes them."""
+"""Users with passwords: set by the command line, used by the interface."""
 
 import json
 import ssl
@@ -13,7 +13,7 @@ PASSWORD = "correct horse"
 
 
 def log_in(management, user, password):
-    """The session, and what is told of it."""
+    """Logs in, and returns the session and its description."""
     body = json.dumps({"user": user, "password": password}).encode()
     request = urllib.request.Request(f"https://{management.address}/v1/session", data=body)
     request.add_header("content-type", "application/json")
@@ -34,7 +34,7 @@ def test_a_password_opens_a_session(management):
         assert refused.value.code == 401
         message = json.load(refused.value)["message"]
         assert message == "The user or the password is wrong."
-    # It survives the death of the array; the session does not.
+    # After a kill, the password is still valid; the session is not.
     management.restart()
     assert log_in(management, "carl", PASSWORD)[0] != session
     management.verb("user", "delete", "carl")

@@ -58,7 +58,7 @@ def test_samples(client, eventually):
         hour = {"start_time": now - 3_600_000, "end_time": now + 3_600_000}
         return good(client.get_arrays_performance(resolution=1000, **hour))
 
-    # The array samples by itself, each second.
+    # The array takes a sample each second.
     found = eventually(lambda: len(seconds()) > 1 and seconds())
     assert found[0].time < found[1].time
     day = client.get_arrays_performance(

@@ -1,4 +1,4 @@
-"""The Python SDK: who is told of alerts."""
+"""Receivers of alerts."""
 
 from answers import good, one, refused
 from pypureclient import flasharray

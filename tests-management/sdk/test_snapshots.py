@@ -63,7 +63,7 @@ def test_a_snapshot_lives_and_dies(client, prefix):
     assert names(client.get_volume_snapshots(source_names=[volume])) == []
 
 
-def test_snapshots_go_with_their_volume(client, prefix):
+def test_snapshots_are_destroyed_with_their_volume(client, prefix):
     volume = f"{prefix}-v"
     good(client.post_volumes(names=[volume], volume=VolumePost(provisioned=GIB)))
     for _ in range(3):

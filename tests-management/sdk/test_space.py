@@ -1,4 +1,4 @@
-"""The space of what has several volumes."""
+"""The space of hosts and groups, which have several volumes."""
 
 import os
 
@@ -23,7 +23,7 @@ def test_the_space_of_hosts_and_groups(management, client, prefix, tmp_path):
     good(client.post_protection_groups_hosts(group_names=[protection], member_names=[host]))
     (port,) = management.rest("ports")
     for connection in good(client.get_connections(host_names=[host])):
-        # It can't be compressed, and nothing else has the same.
+        # Random data, which can't be compressed or deduplicated.
         (tmp_path / "random").write_bytes(os.urandom(MIB))
         disk = Disk(port["portal"], port["iqn"], connection.lun, initiator)
         disk.write_file(0, MIB, tmp_path / "random")
@@ -48,7 +48,7 @@ def test_the_space_of_hosts_and_groups(management, client, prefix, tmp_path):
     refused(client.get_hosts_space(names=[f"{prefix}-none"]), "Host does not exist.")
     refused(client.get_host_groups_space(names=[host]), "Host group does not exist.")
 
-    # What two of its volumes share is not unique to any of them.
+    # Data that two volumes share is not unique to either.
     copy = VolumePost(source=Reference(name=volumes[0]))
     good(client.post_volumes(names=[f"{prefix}-c"], volume=copy))
     good(client.post_connections(host_names=[host], volume_names=[f"{prefix}-c"]))

@@ -1,4 +1,4 @@
-"""Volumes: made, changed, copied, ended."""
+"""Volumes: created, changed, copied, destroyed."""
 
 import re
 
@@ -53,7 +53,7 @@ def test_a_volume_lives_and_dies(client, prefix):
     refused(client.get_volumes(ids=[made.id]), f"The id does not exist: {made.id}.")
 
 
-def test_several_are_changed_or_none(client, prefix):
+def test_requests_for_several_volumes_are_atomic(client, prefix):
     some = [f"{prefix}-{n}" for n in range(3)]
     assert names(client.post_volumes(names=some, volume=VolumePost(provisioned=GIB))) == some
     more = [f"{prefix}-3", f"{prefix}-1"]
@@ -90,7 +90,7 @@ def test_clones_and_overwrites(client, prefix):
     refused(client.post_volumes(names=[f"{prefix}-a"], volume=lost), "No such volume or snapshot.")
 
 
-def test_what_is_not_there_is_refused(client, prefix):
+def test_unsupported_fields_are_refused(client, prefix):
     size = VolumePost(provisioned=GIB)
     refused(
         client.post_volumes(names=["pod::volume"], volume=size),
