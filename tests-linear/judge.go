@@ -11,17 +11,17 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Bytes in a logical block, which holds one value again and again.
+// Bytes in a logical block, which holds one value repeatedly.
 const blockBytes = 512
 
-// What was done to the cells of two volumes.
+// The operations on the cells of two volumes.
 type history struct {
 	Name    string   `json:"name"`
 	Initial []uint32 `json:"initial"`
 	Steps   []step   `json:"steps"`
 }
 
-// Something that happens at one moment between two times, or, if that is not certain, perhaps.
+// An operation that takes effect between start and end or, if it is not certain, perhaps never.
 type step struct {
 	Start   int64    `json:"start"`
 	End     int64    `json:"end"`
@@ -42,7 +42,7 @@ type compare struct {
 	At       int      `json:"at"`
 	Expected []uint32 `json:"expected"`
 	Values   []uint32 `json:"values"`
-	// "done", "unknown", or the place of the first byte that differs.
+	// "done", "unknown", or the offset of the first byte that differs.
 	Swap json.RawMessage `json:"swap"`
 }
 
@@ -55,7 +55,6 @@ type copying struct {
 // A run of cells.
 type cells struct{ at, count int }
 
-// What came out.
 type verdict int
 
 const (
@@ -64,7 +63,7 @@ const (
 	undecided
 )
 
-// The cells that a step has to do with.
+// Returns the cells that a step reads or writes.
 func (s *step) cells() ([]cells, error) {
 	switch {
 	case s.Read != nil:
@@ -79,10 +78,11 @@ func (s *step) cells() ([]cells, error) {
 	case s.Copy != nil:
 		return []cells{{s.Copy.From, s.Copy.Count}, {s.Copy.To, s.Copy.Count}}, nil
 	}
-	return nil, fmt.Errorf("command %d does nothing that is known", s.Command)
+	return nil, fmt.Errorf("command %d has no known operation", s.Command)
 }
 
-// Judges a history: each set of cells that steps connect for itself, as linearizability is local.
+// Checks a history. Linearizability is local, so each set of cells that are connected by steps is
+// checked separately.
 func judge(one history, limit time.Duration) (verdict, string, error) {
 	parts, err := parts(one)
 	if err != nil {
@@ -93,7 +93,7 @@ func judge(one history, limit time.Duration) (verdict, string, error) {
 	for _, part := range parts {
 		left := time.Until(until)
 		if left <= 0 {
-			return undecided, "there was no time for all parts", nil
+			return undecided, "the time limit ended before the last part", nil
 		}
 		switch porcupine.CheckOperationsTimeout(part.model(), part.operations(), left) {
 		case porcupine.Illegal:
@@ -105,10 +105,10 @@ func judge(one history, limit time.Duration) (verdict, string, error) {
 	return result, why, nil
 }
 
-// Cells that steps connect.
+// A set of cells that are connected by steps.
 type part struct {
 	initial string
-	// The place of each of its cells in a state.
+	// The index of each cell in a state.
 	place map[int]int
 	steps []step
 }
@@ -134,7 +134,7 @@ func parts(one history) ([]*part, error) {
 		first[index] = ranges[0].at
 		for _, run := range ranges {
 			if run.count <= 0 || run.at < 0 || run.at+run.count > len(of) {
-				return nil, fmt.Errorf("command %d is outside of all cells", one.Steps[index].Command)
+				return nil, fmt.Errorf("command %d is out of range", one.Steps[index].Command)
 			}
 			for cell := run.at; cell < run.at+run.count; cell++ {
 				of[find(cell)] = find(first[index])
@@ -151,7 +151,7 @@ func parts(one history) ([]*part, error) {
 		}
 		found[root].steps = append(found[root].steps, step)
 	}
-	// In the order of cells, so that a run of cells is one in the state.
+	// In the order of cells, so that adjacent cells are adjacent in the state.
 	for cell, value := range one.Initial {
 		if part := found[find(cell)]; part != nil {
 			part.place[cell] = len(part.place)
@@ -170,7 +170,7 @@ func (p *part) operations() []porcupine.Operation {
 	return all
 }
 
-// The model: states are the bytes of all cells' values. What is not certain has two outcomes.
+// The model. A state holds the values of all cells. A step that is not certain has two outcomes.
 func (p *part) model() porcupine.Model {
 	model := porcupine.NondeterministicModel{
 		Init: func() []interface{} { return []interface{}{p.initial} },
@@ -190,7 +190,7 @@ func (p *part) model() porcupine.Model {
 	return model.ToModel()
 }
 
-// The state behind a step, if its answer fits the state before.
+// Returns the state after a step, and whether its answer is possible in the state before it.
 func (p *part) take(state string, step *step) (string, bool) {
 	held := func(at, count int) string {
 		from := 4 * p.place[at]
@@ -217,9 +217,10 @@ func (p *part) take(state string, step *step) (string, bool) {
 		}
 		return put(step.Compare.At, brings), true
 	default:
-		// What holds what it brings was changed by itself: a miscompare would be false.
-		told := fmt.Sprint(firstDifference(found, expected))
-		return state, found != expected && told == swap && found != brings
+		// If the cells hold the new values, this command may have written them itself, so it must
+		// not report a miscompare.
+		offset := fmt.Sprint(firstDifference(found, expected))
+		return state, found != expected && offset == swap && found != brings
 	}
 }
 
@@ -231,7 +232,7 @@ func bytesOf(values []uint32) string {
 	return string(bytes)
 }
 
-// The first byte in which blocks that hold these values differ.
+// Returns the first byte in which blocks with these values differ.
 func firstDifference(one, other string) int {
 	for at := range len(one) {
 		if one[at] != other[at] {
@@ -241,7 +242,7 @@ func firstDifference(one, other string) int {
 	return -1
 }
 
-// For people: the steps in the order of their starts.
+// Lists the steps in the order of their start times.
 func (p *part) String() string {
 	steps := append([]step{}, p.steps...)
 	sort.SliceStable(steps, func(a, b int) bool { return steps[a].Start < steps[b].Start })

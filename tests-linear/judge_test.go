@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The verdict of a history of four cells that hold 0 in the beginning.
+// Returns the verdict on a history of four cells that are 0 initially.
 func verdictOf(t *testing.T, steps ...string) verdict {
 	t.Helper()
 	line := fmt.Sprintf(`{"name":"one","initial":[0,0,0,0],"steps":[%s]}`, strings.Join(steps, ","))
@@ -52,39 +52,39 @@ func TestHistories(t *testing.T) {
 		want  verdict
 		steps []string
 	}{
-		{"one after the other", right, []string{sure(0, 1, write(0, 1)), sure(2, 3, read(0, 1))}},
-		{"what overlaps has either order", right,
+		{"sequential operations", right, []string{sure(0, 1, write(0, 1)), sure(2, 3, read(0, 1))}},
+		{"overlapping operations have either order", right,
 			[]string{sure(0, 9, write(0, 1)), sure(1, 8, read(0, 0)), sure(2, 7, read(0, 1))}},
 		{"a lost write", wrong, []string{sure(0, 1, write(0, 1)), sure(2, 3, read(0, 0))}},
-		{"a value that goes back", wrong,
+		{"a read of an old value after a newer one", wrong,
 			[]string{sure(0, 9, write(0, 1)), sure(1, 2, read(0, 1)), sure(3, 4, read(0, 0))}},
 		{"two take one lock", wrong,
 			[]string{sure(0, 9, swap(0, 0, 1, `"done"`)), sure(0, 9, swap(0, 0, 2, `"done"`))}},
-		{"one takes it, and the other is told", right,
+		{"one takes the lock, and the other gets a miscompare", right,
 			[]string{sure(0, 9, swap(0, 0, 1, `"done"`)), sure(0, 9, swap(0, 0, 2, "0"))}},
-		{"the wrong place of a difference", wrong,
+		{"a wrong miscompare offset", wrong,
 			[]string{sure(0, 1, swap(0, 0, 256, `"done"`)), sure(2, 3, swap(0, 0, 2, "0"))}},
-		{"the place of a difference", right,
+		{"a right miscompare offset", right,
 			[]string{sure(0, 1, swap(0, 0, 256, `"done"`)), sure(2, 3, swap(0, 0, 2, "1"))}},
 		{"a copy", right,
 			[]string{sure(0, 1, write(0, 1)), sure(2, 3, copying), sure(4, 5, both)}},
-		{"a copy that brings something else", wrong,
+		{"a copy of wrong data", wrong,
 			[]string{sure(0, 1, write(0, 2)), sure(2, 3, copying), sure(4, 5, both)}},
-		{"what was not answered is there", right,
+		{"an unanswered write took effect", right,
 			[]string{maybe(0, 5, write(0, 1)), sure(2, 3, read(0, 1)), sure(6, 7, read(0, 1))}},
-		{"what was not answered is not there", right,
+		{"an unanswered write had no effect", right,
 			[]string{maybe(0, 5, write(0, 1)), sure(6, 7, read(0, 0))}},
-		{"what was not answered comes too late", wrong,
+		{"an unanswered write takes effect after its end", wrong,
 			[]string{maybe(0, 5, write(0, 1)), sure(6, 7, read(0, 0)), sure(8, 9, read(0, 1))}},
-		{"what was not answered is there, and was not", wrong,
+		{"the effect of an unanswered write disappears", wrong,
 			[]string{maybe(0, 5, write(0, 1)), sure(1, 2, read(0, 1)), sure(3, 4, read(0, 0))}},
-		{"a lock whose answer was lost is told the truth", right,
+		{"a repeated lock whose first answer was lost succeeds", right,
 			[]string{maybe(0, 5, swap(0, 0, 7, `"unknown"`)), sure(0, 9, swap(0, 0, 7, `"done"`)),
 				sure(10, 11, read(0, 7))}},
-		{"a lock whose answer was lost is told a lie", wrong,
+		{"a repeated lock whose first answer was lost gets a false miscompare", wrong,
 			[]string{maybe(0, 5, swap(0, 0, 7, `"unknown"`)), sure(6, 9, swap(0, 0, 7, "0")),
 				sure(10, 11, read(0, 7))}},
-		{"other cells have nothing to do with it", right,
+		{"operations on other cells are independent", right,
 			[]string{sure(0, 1, write(0, 1)), sure(0, 1, write(3, 5)), sure(2, 3, read(3, 5))}},
 	}
 	for _, one := range cases {
@@ -96,14 +96,14 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-func TestNonsenseIsRefused(t *testing.T) {
+func TestInvalidHistoriesAreRefused(t *testing.T) {
 	for _, line := range []string{
 		`{"name":"one","initial":[0],"steps":[{"start":0,"end":1,"certain":true,"command":0}]}`,
 		`{"name":"one","initial":[0],"steps":[` + sure(0, 1, write(1, 1)) + `]}`,
 		`nonsense`,
 	} {
 		if _, err := judgeAll(strings.NewReader(line), &strings.Builder{}, time.Minute); err == nil {
-			t.Errorf("%s was taken", line)
+			t.Errorf("%s was accepted", line)
 		}
 	}
 }

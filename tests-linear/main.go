@@ -1,10 +1,11 @@
-// Judges histories of hosts by porcupine, a checker of linearizability that is not ours.
+// Checks histories of hosts by porcupine, an independent linearizability checker.
 //
 //	tests-linear [--limit 60s] < HISTORIES
 //
-// HISTORIES are one a line, in JSON, as tests-peer and torture write them
-// (tests-peer/src/linear/lines.rs). A history that is wrong is named, with its part that has no
-// order. Ends with 0 if all that could be judged are linearizable, and these are at least half.
+// HISTORIES has one history per line, in the JSON that tests-peer and torture write
+// (tests-peer/src/linear/lines.rs). For each history that is not linearizable, the program prints
+// its name and the part that has no valid order. Exits with 0 if no history is wrong, and at least
+// half of them could be decided.
 package main
 
 import (
@@ -24,7 +25,7 @@ type counts struct {
 }
 
 func main() {
-	limit := flag.Duration("limit", time.Minute, "how long one history is judged at most")
+	limit := flag.Duration("limit", time.Minute, "time limit for each history")
 	flag.Parse()
 	all, err := judgeAll(os.Stdin, os.Stdout, *limit)
 	if err != nil {
@@ -33,13 +34,13 @@ func main() {
 	}
 	fmt.Printf("porcupine: %d histories of %d steps: %d linearizable, %d wrong, %d undecided\n",
 		all.histories, all.steps, all.right, all.wrong, all.undecided)
-	// Of a short history half may be too wide to search.
+	// Up to half of the histories may have too much concurrency to search.
 	if all.wrong > 0 || all.right == 0 || all.undecided > all.right {
 		os.Exit(1)
 	}
 }
 
-// Judges each line, and tells of what is not right.
+// Checks each line, and prints histories that are not linearizable or undecided.
 func judgeAll(from io.Reader, to io.Writer, limit time.Duration) (counts, error) {
 	var all counts
 	reader := bufio.NewReaderSize(from, 1<<20)

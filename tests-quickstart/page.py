@@ -1,4 +1,4 @@
-"""Pages with commands, and a shell that runs them: what the scripts here have in common."""
+"""Pages with commands, and a shell that runs them; shared by the scripts in this directory."""
 
 import ctypes
 import fcntl
@@ -12,19 +12,19 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-#: How long a command may take: as long as a busy machine needs.
+#: How long a command may take, on a busy machine.
 PATIENCE_S = 300
 PORTS = (3260, 3280)
 
 
 def blocks(page):
-    """The blocks of a page that are commands, a list of lines each."""
+    """Returns the `sh` blocks of a page, each as a list of lines."""
     found = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     return [block.splitlines() for block in found]
 
 
 class Shell:
-    """One bash for all lines."""
+    """A bash that runs all lines."""
 
     def __init__(self, directory, programs):
         self.directory = directory
@@ -48,19 +48,19 @@ class Shell:
         self.lines = 0
 
     def run(self, line):
-        """Runs a line; its exit code."""
+        """Runs a line, and returns its exit code."""
         self.lines += 1
-        told = self.directory / f"code-{self.lines}"
-        self.process.stdin.write(f"{line}\necho $? > {told}.new; mv {told}.new {told}\n")
+        code = self.directory / f"code-{self.lines}"
+        self.process.stdin.write(f"{line}\necho $? > {code}.new; mv {code}.new {code}\n")
         self.process.stdin.flush()
-        return int(wait(lambda: told.exists() and told.read_text(), f"the end of: {line}"))
+        return int(wait(lambda: code.exists() and code.read_text(), f"the end of: {line}"))
 
     def text(self):
-        """Everything that was printed."""
+        """Returns all output."""
         return self.output.read_text(errors="replace")
 
     def end(self):
-        """Ends it and what it started."""
+        """Ends the shell and the array that it started."""
         if self.process.poll() is None:
             self.process.stdin.write("kill -9 %1; exit\n")
             self.process.stdin.close()
@@ -68,18 +68,18 @@ class Shell:
 
 
 def wait(found, what):
-    """What `found` gives once it gives something."""
+    """Waits until `found` returns a true value, and returns that."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         value = found()
         if value:
             return value
         time.sleep(0.05)
-    raise AssertionError(f"no sign of {what}")
+    raise AssertionError(f"timed out waiting for {what}")
 
 
 def own_network():
-    """Takes a network with nothing but loopback, where that is allowed: no port is taken there."""
+    """Enters a new network namespace with loopback only, if allowed: all ports are free there."""
     clone_newnet = 0x40000000
     if ctypes.CDLL(None).unshare(clone_newnet) != 0:
         return
@@ -89,11 +89,11 @@ def own_network():
             # SIOCSIFFLAGS (netdevice(7)).
             fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh14x", b"lo", up_and_running))
     except OSError as error:
-        sys.exit(f"no loopback in a network of its own: {error}")
+        sys.exit(f"can't set up loopback in a network namespace: {error}")
 
 
 def taken_port():
-    """A port of the page that another program has."""
+    """Returns a port of the pages that another program uses, if any."""
     for port in PORTS:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -105,8 +105,8 @@ def taken_port():
 
 
 def make_programs(directory, *binaries):
-    """A directory with these programs, and a `sudo` that asks nobody: what needs root for the
-    kernel does not need it here, or is root already."""
+    """Makes a directory with links to the programs, and a `sudo` that only runs its arguments:
+    here, its commands don't need root, or this process is root already."""
     programs = directory / "programs"
     programs.mkdir()
     for binary in binaries:

@@ -1,17 +1,17 @@
-//! What is promised, and whether it was kept.
+//! The aims, and their verdicts.
 
 use crate::ceiling::CEILING;
 use crate::corpus::IMAGES;
 use crate::measure::Measured;
 use crate::table::{Results, Scope};
 
-/// How many times smaller the images together are when they have been written.
+/// The least reduction ratio of all images, inline.
 const INLINE_RATIO: f64 = 5.0;
-/// How much more than the ceiling may be stored after the background pass.
+/// The most that may be stored after the background pass, in multiples of the ceiling.
 const OVER_CEILING: f64 = 1.10;
 
-/// A line for each aim, and the counts; true if none was missed. Without `aims` only reading back
-/// is judged: a small corpus says nothing of the rest.
+/// Returns a line for each aim with the counts, and whether all aims were met. Without `aims`, only
+/// judges the verification: ratios of a small corpus say nothing.
 pub fn judge(results: &Results, aims: bool) -> (String, bool) {
     let mut lines = Vec::new();
     let mut failed = 0;
@@ -29,7 +29,7 @@ pub fn judge(results: &Results, aims: bool) -> (String, bool) {
             lines.push(format!("{word}  {} KiB writes: {what}", run.write_bytes >> 10));
         }
     }
-    // Nothing measured is nothing shown.
+    // A run without measurements is a failure.
     let good = failed == 0 && !lines.is_empty();
     let passed = lines.len() - failed;
     lines.push(format!("\n{passed} passed, {failed} failed, 0 skipped"));
@@ -40,7 +40,7 @@ type Judged = (bool, String);
 
 fn read_back(run: &Measured) -> Judged {
     match &run.read_back {
-        Ok(()) => (true, String::from("all parts are read as they were written")),
+        Ok(()) => (true, String::from("all parts read back equal to their files")),
         Err(error) => (false, error.clone()),
     }
 }
@@ -50,7 +50,7 @@ fn inline(results: &Results, run: &Measured) -> Judged {
     let stored = run.inline_bytes(&images).filter(|stored| *stored > 0);
     let Some(stored) = stored else { return (false, String::from("no images were stored")) };
     let ratio = results.data_bytes(&images) as f64 / stored as f64;
-    (ratio >= INLINE_RATIO, format!("images inline {ratio:.2} times smaller (aim {INLINE_RATIO})"))
+    (ratio >= INLINE_RATIO, format!("images: inline ratio {ratio:.2} (aim {INLINE_RATIO})"))
 }
 
 fn behind(results: &Results, run: &Measured, scope: &Scope) -> Judged {
@@ -59,8 +59,7 @@ fn behind(results: &Results, run: &Measured, scope: &Scope) -> Judged {
         return (false, format!("{what}: no background pass was measured"));
     };
     let over = stored as f64 / results.ceiling_bytes(scope, CEILING) as f64;
-    let text = format!(
-        "{what} after the pass {over:.3} of what the ceiling stores (aim {OVER_CEILING:.2})"
-    );
+    let text =
+        format!("{what}: {over:.3} times the ceiling after the pass (aim {OVER_CEILING:.2})");
     (over <= OVER_CEILING, text)
 }

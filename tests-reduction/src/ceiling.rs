@@ -1,17 +1,17 @@
-//! What could be found: exact deduplication of aligned 4 KiB blocks, then compression.
+//! The ceiling of data reduction: exact deduplication of aligned 4 KiB blocks, then compression.
 //!
-//! Blocks of zeros cost nothing. Of the others the first occurrence counts, in the order of the
-//! parts, and belongs to the part that it is in; so sizes add up, as the growth of a pool does
-//! that the parts are written to one after the other. Blocks that occur first are compressed
+//! Zero blocks cost nothing. Each other block counts once, in the part of its first occurrence. So
+//! sizes of parts add up, like the growth of a pool to which the parts are written in order. First
+//! occurrences are compressed
 //!
-//! - *alone*: each 4 KiB by itself, as writes of 4 KiB let an array do at once;
+//! - *alone*: each 4 KiB by itself, like an array can do inline with 4 KiB writes;
 //! - *in writes* of 32 or 256 KiB: the new blocks of one aligned write, in their order, eight at a
-//!   time, whether or not known ones lie between them;
-//! - *packed*: the new blocks of a part in their order, eight at a time, wherever they are. That
-//!   is what a pass behind the writes can do, and with zstd at level 9 it is "the ceiling".
+//!   time, without regard to known blocks between them;
+//! - *packed*: the new blocks of a part, in their order, eight at a time, without regard to their
+//!   addresses. A background pass can do that; with zstd at level 9 it is "the ceiling".
 //!
-//! What does not get smaller counts with its own size. No space is counted for headers, maps,
-//! checksums or rounding: an array can come near these sizes and never reach them.
+//! Incompressible data counts with its own size. Headers, maps, checksums and rounding are not
+//! counted, so an array can come near these sizes but never reach them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
@@ -23,30 +23,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::corpus::{self, BLOCK_BYTES, Part};
 
-/// Most blocks that are compressed together: 32 KiB.
+/// The most blocks that are compressed together: 32 KiB.
 const GROUP_BLOCKS: usize = 8;
-/// What is read at a time; a whole number of the longest writes.
+/// The bytes of one read; a multiple of the longest writes.
 const READ_BYTES: usize = 1 << 20;
 
 /// Find the ceiling.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The corpus, as `tests-reduction/build` left it.
+    /// The corpus, made by `tests-reduction/build`.
     #[arg(long)]
     corpus: PathBuf,
-    /// Where the numbers go, as JSON.
+    /// Write the results to this file as JSON.
     #[arg(long)]
     json: PathBuf,
 }
 
-/// How blocks are put together, and what compresses them.
+/// How blocks are grouped and compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Scheme {
     name: &'static str,
     codec: Codec,
-    /// Most blocks of one group.
+    /// The most blocks of one group.
     group_blocks: usize,
-    /// Where groups end besides: at multiples of so many bytes of the part. 0: nowhere.
+    /// Groups also end at multiples of this many bytes of the part, unless it is 0.
     write_bytes: usize,
 }
 
@@ -65,7 +65,7 @@ const fn scheme(
     Scheme { name, codec, group_blocks, write_bytes }
 }
 
-/// The name of the scheme that the aim of the background pass is measured with.
+/// The name of the scheme to which the aim for the background pass refers.
 pub const CEILING: &str = "zstd-9 packed";
 
 const SCHEMES: &[Scheme] = &[
@@ -79,7 +79,7 @@ const SCHEMES: &[Scheme] = &[
     scheme(CEILING, Codec::Zstd(9), GROUP_BLOCKS, 0),
 ];
 
-/// What was found in one part. All in bytes.
+/// The results of one part, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     /// What kind of data it is.
@@ -90,15 +90,15 @@ pub struct Found {
     pub bytes: u64,
     /// Blocks that are not zeros.
     pub data_bytes: u64,
-    /// Blocks of it that differ from each other, whatever other parts hold.
+    /// Its distinct blocks, without regard to other parts.
     pub distinct_bytes: u64,
-    /// Blocks of it that occur neither before in it nor in a part before it.
+    /// Its blocks that occur neither earlier in it nor in an earlier part.
     pub new_bytes: u64,
     /// The new blocks, compressed, by the name of the scheme.
     pub stored_bytes: BTreeMap<String, u64>,
 }
 
-/// Reads the corpus and writes what was found.
+/// Reads the corpus and writes the results.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let mut known = HashSet::new();
     let mut all = Vec::new();
@@ -116,16 +116,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     lab::report::write_json(&arguments.json, &all).map_err(anyhow::Error::msg)
 }
 
-/// What was found before, as `run` wrote it.
+/// Reads the results that `run` wrote.
 pub fn read(path: &Path) -> Result<Vec<Found>> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     serde_json::from_str(&text).with_context(|| path.display().to_string())
 }
 
-/// A fingerprint long enough to stand for the block itself.
+/// A fingerprint that is long enough to identify a block.
 type Fingerprint = [u8; 32];
 
-/// Examines a part, and adds its blocks to those that are known.
+/// Examines a part, and adds its blocks to the known ones.
 fn examine(part: &Part, known: &mut HashSet<Fingerprint>) -> Result<Found> {
     let context = || part.path.display().to_string();
     let mut file = File::open(&part.path).with_context(context)?;
@@ -154,7 +154,7 @@ fn examine(part: &Part, known: &mut HashSet<Fingerprint>) -> Result<Found> {
     Ok(found)
 }
 
-/// Counts the blocks of a piece, and gives where in it the new ones are.
+/// Counts the blocks of a piece, and returns the offsets of new ones.
 fn sort_out(
     piece: &[u8],
     known: &mut HashSet<Fingerprint>,
@@ -181,13 +181,13 @@ fn sort_out(
     new
 }
 
-/// Puts new blocks together as a scheme says, and adds up what they come to.
+/// Groups new blocks by a scheme, and adds up their compressed sizes.
 struct Packer {
     scheme: Scheme,
     zstd: Option<zstd::bulk::Compressor<'static>>,
     group: Vec<u8>,
     output: Vec<u8>,
-    /// The write that the group's blocks are of.
+    /// The write to which the group's blocks belong.
     write: usize,
     stored_bytes: u64,
 }
@@ -202,7 +202,7 @@ impl Packer {
         Ok(Self { scheme, zstd, group: Vec::new(), output, write: 0, stored_bytes: 0 })
     }
 
-    /// Adds the new blocks of a piece, whose beginning is one of a write.
+    /// Adds the new blocks of a piece, which begins at the beginning of a write.
     fn add(&mut self, piece: &[u8], new: &[usize]) {
         if self.scheme.write_bytes != 0 {
             self.end_group();
@@ -217,10 +217,10 @@ impl Packer {
         }
     }
 
-    /// Compresses what has come together.
+    /// Compresses the group.
     fn end_group(&mut self) {
         let compressed = match &mut self.zstd {
-            // An output that is too short for it is what does not get smaller.
+            // If the output does not fit, the data is incompressible.
             Some(zstd) => zstd.compress_to_buffer(&self.group, self.output.as_mut_slice()).ok(),
             None => lz4_flex::block::compress_into(&self.group, &mut self.output).ok(),
         };

@@ -1,13 +1,13 @@
 use super::*;
 
-/// A block that does not compress, and that no other number gives.
+/// Returns an incompressible block, unique to its number.
 fn noise(number: u64) -> Vec<u8> {
     let mut block = vec![0; BLOCK_BYTES];
     blake3::Hasher::new().update(&number.to_le_bytes()).finalize_xof().fill(&mut block);
     block
 }
 
-/// A block that compresses well with its like.
+/// Returns a block that compresses well with others of its kind.
 fn text(number: u64) -> Vec<u8> {
     format!("line {number} of a text that goes on. ").into_bytes().repeat(200)[..BLOCK_BYTES]
         .to_vec()
@@ -62,7 +62,7 @@ fn larger_groups_compress_better_and_end_with_the_write() {
 #[test]
 fn a_write_with_few_new_blocks_makes_a_small_group() {
     let directory = tempfile::tempdir().unwrap();
-    // Two new blocks in each 32 KiB, and six that are known.
+    // Two new and six known blocks in each 32 KiB.
     let mut blocks = vec![noise(1)];
     for write in 0..64 {
         blocks.resize(write * 8 + 6, noise(1));

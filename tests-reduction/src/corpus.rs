@@ -1,5 +1,4 @@
-//! The corpus as `tests-reduction/build` leaves it: a list of parts, in the order in which they
-//! are written.
+//! The corpus that `tests-reduction/build` makes: a list of parts, in the order of writing.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +7,13 @@ use anyhow::{Context, Result, ensure};
 /// Deduplication works on blocks of this size, aligned to it.
 pub const BLOCK_BYTES: usize = 4096;
 
-/// The set that the aim for inline reduction speaks of.
+/// The set to which the aim for inline reduction refers.
 pub const IMAGES: &str = "images";
 
 /// A file that becomes a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What kind of data it is: `images`, `database`, …
+    /// The kind of data: `images`, `database`, …
     pub set: String,
     /// Its name: the file's, without `.img`.
     pub name: String,
@@ -22,7 +21,7 @@ pub struct Part {
     pub path: PathBuf,
 }
 
-/// The parts that `DIRECTORY/parts` lists: a set and a file's name a line.
+/// Returns the parts listed in `DIRECTORY/parts`, one line with a set and a file name each.
 pub fn parts(directory: &Path) -> Result<Vec<Part>> {
     let list = directory.join("parts");
     let text = std::fs::read_to_string(&list)

@@ -1,8 +1,8 @@
-//! What data reduction makes of a corpus, beside the best that can be found offline.
+//! Measures data reduction with a corpus, and compares it with the best that is possible offline.
 //!
-//! - `ceiling` reads the parts and finds what deduplication and compression could do.
-//! - `measure` writes them to a running array over iSCSI, and takes what the pool stores.
-//! - `table` puts both and the sizes that other tools reached side by side, and judges the aims.
+//! - `ceiling` reads the parts and computes the best deduplication and compression.
+//! - `measure` writes them to a running array over iSCSI, and records what the pool stores.
+//! - `table` compares both, and the results of other tools, and judges the aims.
 
 mod aims;
 mod ceiling;
@@ -24,11 +24,11 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Find what exact deduplication of aligned 4 KiB blocks and compression could do.
+    /// Compute the best possible reduction by deduplication of 4 KiB blocks and compression.
     Ceiling(ceiling::Arguments),
-    /// Write the corpus to a running array, in writes of one size, and read it back.
+    /// Write the corpus to a running array, in writes of one size, and verify it.
     Measure(measure::Arguments),
-    /// Show everything in one Markdown table, and judge the aims.
+    /// Print all results as a Markdown table, and judge the aims.
     Table(table::Arguments),
 }
 
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// True unless an aim is missed.
+/// Returns whether all aims are met.
 fn run(verb: &Verb) -> Result<bool> {
     match verb {
         Verb::Ceiling(arguments) => ceiling::run(arguments).map(|()| true),

@@ -1,8 +1,8 @@
-//! The corpus on a running array: every part a volume, written in commands of one size.
+//! Measures the corpus on a running array: each part is a volume, written in commands of one size.
 //!
-//! After each part the pool is asked what it stores; the growth is the part's. When a set is
-//! complete it is read back, the background pass is run, and the pool is asked again. At the end
-//! everything is read once more: the pass has rewritten it.
+//! The growth of stored data during the writes of a part counts for that part. A complete set is
+//! verified, and measured again after a background pass. At the end everything is verified again,
+//! because the pass has rewritten it.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -17,50 +17,50 @@ use crate::corpus::{self, Part};
 
 /// Commands in flight.
 const DEPTH: usize = 16;
-/// The host, as the array knows it.
+/// The name of the host object on the array.
 const HOST: &str = "reduction";
 
-/// Measure with writes of one size.
+/// The arguments of `measure`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The `holdfast` program.
     #[arg(long)]
     holdfast: PathBuf,
-    /// The pool that the array serves: empty, and by which the program finds it.
+    /// The pool that the array serves, which must be empty; `holdfast` finds the array by it.
     #[arg(long)]
     pool: PathBuf,
     /// The array's iSCSI portal, `address:port`.
     #[arg(long)]
     portal: String,
-    /// The corpus, as `tests-reduction/build` left it.
+    /// The corpus, made by `tests-reduction/build`.
     #[arg(long)]
     corpus: PathBuf,
     /// Bytes of one write.
     #[arg(long, value_parser = lab::size::parse)]
     write_size: u64,
-    /// Where the numbers go, as JSON.
+    /// Write the results to this file as JSON.
     #[arg(long)]
     json: PathBuf,
 }
 
-/// What a pool stored when the corpus was written in commands of one size.
+/// The results of writing the corpus in commands of one size.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measured {
     /// Bytes of one write.
     pub write_bytes: u64,
-    /// Each part when it had just been written.
+    /// Each part after it was written.
     pub parts: Vec<Grown>,
     /// Each set after the background pass.
     pub passes: Vec<Pass>,
-    /// The pool's own numbers before the first part and after everything.
+    /// The pool's status before the first part; `pool_after` is that at the end.
     pub pool_before: Value,
     /// See `pool_before`.
     pub pool_after: Value,
-    /// That every part was equal to its file, when written and at the end; or what was not.
+    /// Whether every part was equal to its file, after writing and at the end; or what differed.
     pub read_back: Result<(), String>,
 }
 
-/// What a part added to the pool.
+/// The growth of the pool by a part.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Grown {
     /// What kind of data it is.
@@ -69,22 +69,22 @@ pub struct Grown {
     pub name: String,
     /// Growth of the stored volume data.
     pub stored_bytes: i64,
-    /// How long the writing took.
+    /// The duration of the writes.
     pub write_seconds: f64,
 }
 
-/// What a set adds to the pool once the background pass has been over it.
+/// The growth of the pool by a set, after the background pass.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pass {
     /// What kind of data it is.
     pub set: String,
-    /// Growth of the stored volume data since before the set was written.
+    /// Growth of the stored volume data since the time before the set was written.
     pub stored_bytes: i64,
-    /// How long the pass took.
+    /// The duration of the pass.
     pub seconds: f64,
 }
 
-/// Writes, reads back, and writes down the numbers.
+/// Writes the corpus, verifies it, and writes the results.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let parts = corpus::parts(&arguments.corpus)?;
     let mut work = Work::begin(arguments)?;
@@ -106,7 +106,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     lab::report::write_json(&arguments.json, &work.measured).map_err(anyhow::Error::msg)
 }
 
-/// What `run` wrote before.
+/// Reads the results that `run` wrote.
 pub fn read(path: &Path) -> Result<Measured> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     serde_json::from_str(&text).with_context(|| path.display().to_string())
@@ -128,10 +128,10 @@ impl<'a> Work<'a> {
             header_digest: false,
             timeout_s: 120,
         };
-        // A target shows itself to hosts that it knows.
+        // Discovery only shows the target to known hosts.
         verb(&array, &["host", "create", HOST, "--iqn", &connect.initiator])?;
         let first = target::discover(&arguments.portal, &connect).map_err(anyhow::Error::msg)?;
-        let target = first.into_iter().next().context("no target behind the portal")?.name;
+        let target = first.into_iter().next().context("the portal reports no target")?.name;
         let measured = Measured {
             write_bytes: arguments.write_size,
             parts: Vec::new(),
@@ -145,7 +145,7 @@ impl<'a> Work<'a> {
         Ok(work)
     }
 
-    /// Makes a volume of the part's length, and says how to reach it.
+    /// Creates a volume of the part's length, and returns how to write it.
     fn make_volume(&self, part: &Part, lun: usize) -> Result<FillArgs> {
         let bytes = std::fs::metadata(&part.path).context(part.path.display().to_string())?.len();
         verb(&self.array, &["volume", "create", &part.name, "--size", &bytes.to_string()])?;
@@ -172,7 +172,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Reads a volume back. What differs is a finding like any other: the rest is still measured.
+    /// Verifies a volume. A difference is recorded as a result, and the run continues.
     fn verify(&mut self, volume: &FillArgs, what: &str) {
         let name = volume.image.display();
         if let Err(error) = verify_image(volume, &format!("{what}: {name}")) {
@@ -181,7 +181,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Runs the background pass, and takes what the set comes to now.
+    /// Runs the background pass, and measures the set again.
     fn pass(&mut self, set: &str, before: i64) -> Result<()> {
         let start = Instant::now();
         verb(&self.array, &["pool", "optimize", "--wait"])?;
@@ -193,14 +193,14 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// The pool's own numbers.
+    /// Returns the pool's status.
     fn pool(&self) -> Result<Value> {
         let text = verb(&self.array, &["status", "--json"])?;
         let status: Value = serde_json::from_str(&text).context("holdfast status --json")?;
         Ok(status["pool"].clone())
     }
 
-    /// Bytes of stored volume data: after reduction, without metadata.
+    /// Returns the bytes of stored volume data, after reduction, without metadata.
     fn data_bytes(&self) -> Result<i64> {
         self.pool()?["data_bytes"].as_i64().context("the pool's status has no data_bytes")
     }

@@ -1,7 +1,7 @@
-//! Everything side by side: for each part and set, how many times smaller it became.
+//! The table: the reduction ratios of each part and set.
 //!
-//! All ratios have the same numerator: the data, in blocks of 4 KiB, that is not zeros. What a
-//! file system left free makes nobody's ratio better.
+//! All ratios have the same numerator: the nonzero data, in blocks of 4 KiB. So free space of a
+//! file system improves no ratio.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,30 +14,30 @@ use crate::aims;
 use crate::ceiling::{self, CEILING, Found};
 use crate::measure::{self, Measured};
 
-/// Show the table.
+/// The arguments of `table`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// What `ceiling` found.
+    /// The results of `ceiling`.
     #[arg(long)]
     ceiling: PathBuf,
-    /// What `measure` measured: a file for each size of writes.
+    /// The results of `measure`, a file for each size of writes.
     #[arg(long)]
     measured: Vec<PathBuf>,
-    /// What other tools came to: `TOOL SET BYTES` a line, with tabs between.
+    /// The results of other tools: lines `TOOL SET BYTES`, separated by tabs.
     #[arg(long)]
     references: Option<PathBuf>,
-    /// Judge what the aims say; without it only whether all was read back as written.
+    /// Judge all aims; otherwise only whether all data was read back as written.
     #[arg(long)]
     aims: bool,
-    /// Where everything goes as JSON.
+    /// Write all results to this file as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
 }
 
-/// Everything that the table and the aims are made of.
+/// All results, for the table and the aims.
 #[derive(Debug, Serialize)]
 pub struct Results {
-    /// What could be found, by part.
+    /// The ceiling, by part.
     pub ceiling: Vec<Found>,
     /// What Holdfast stored, by the size of the writes.
     pub measured: Vec<Measured>,
@@ -45,7 +45,7 @@ pub struct Results {
     pub references: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
-/// Prints table and aims. True unless an aim is missed.
+/// Prints the table and the aims. Returns whether all aims are met.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let measured = arguments.measured.iter().map(|path| measure::read(path));
     let references = match &arguments.references {
@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(good)
 }
 
-/// `TOOL SET BYTES` a line, with tabs between.
+/// Parses lines `TOOL SET BYTES`, separated by tabs.
 fn parse_references(text: &str) -> Result<BTreeMap<String, BTreeMap<String, u64>>> {
     let mut references: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     for line in text.lines() {
@@ -81,10 +81,10 @@ fn parse_references(text: &str) -> Result<BTreeMap<String, BTreeMap<String, u64>
     Ok(references)
 }
 
-/// Which parts a row is of.
+/// The parts of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// One of several of its set.
+    /// One part, of a set of several.
     Part(String),
     /// All of a set.
     Set(String),
@@ -93,7 +93,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether a part belongs to it.
+    /// Returns whether a part belongs to the row.
     fn holds(&self, set: &str, name: &str) -> bool {
         match self {
             Self::Part(part) => part == name,
@@ -104,12 +104,12 @@ impl Scope {
 }
 
 impl Results {
-    /// Bytes that are not zeros.
+    /// Returns the bytes of blocks that are not zeros.
     pub fn data_bytes(&self, scope: &Scope) -> u64 {
         self.found(scope).map(|found| found.data_bytes).sum()
     }
 
-    /// What a scheme of the ceiling comes to, in bytes.
+    /// Returns the compressed bytes by a scheme of the ceiling.
     pub fn ceiling_bytes(&self, scope: &Scope, scheme: &str) -> u64 {
         self.found(scope).filter_map(|found| found.stored_bytes.get(scheme)).sum()
     }
@@ -118,7 +118,7 @@ impl Results {
         self.ceiling.iter().filter(move |found| scope.holds(&found.set, &found.name))
     }
 
-    /// One row for each part of a set of several, one for each set, one for all.
+    /// Returns the rows: each part of a set of several, each set, and the whole corpus.
     fn scopes(&self) -> Vec<Scope> {
         let mut scopes = Vec::new();
         for set in self.ceiling.chunk_by(|one, next| one.set == next.set) {
@@ -170,7 +170,7 @@ impl Results {
         row
     }
 
-    /// What the pools used beside the data.
+    /// Returns lines with the pools' use besides data.
     fn metadata(&self) -> String {
         let line = |run: &Measured| {
             let number = |pool: &serde_json::Value, name: &str| pool[name].as_i64().unwrap_or(0);
@@ -178,7 +178,7 @@ impl Results {
             let (data, allocated) = (growth("data_bytes") >> 20, growth("allocated_bytes") >> 20);
             format!(
                 "{} KiB writes: {data} MiB of data stored; the pool's segments grew by \
-                 {allocated} MiB, with metadata, log and what is dead in them.\n",
+                 {allocated} MiB, including metadata, log and dead space.\n",
                 run.write_bytes >> 10
             )
         };
@@ -187,14 +187,14 @@ impl Results {
 }
 
 impl Measured {
-    /// What the parts added when they were written. None where one is missing.
+    /// Returns the growth by the parts when they were written, or `None` if one is missing.
     pub fn inline_bytes(&self, scope: &Scope) -> Option<u64> {
         let parts = self.parts.iter().filter(|part| scope.holds(&part.set, &part.name));
         parts.map(|part| u64::try_from(part.stored_bytes).ok()).sum()
     }
 
-    /// What the sets come to after the background pass. None for a part, and where no pass was
-    /// measured.
+    /// Returns the growth by the sets after the background pass: `None` for a part, or if no pass
+    /// was measured.
     pub fn passed_bytes(&self, scope: &Scope) -> Option<u64> {
         if self.passes.is_empty() || matches!(scope, Scope::Part(_)) {
             return None;
@@ -204,7 +204,7 @@ impl Measured {
     }
 }
 
-/// What a tool came to; of the whole corpus the sum, if it was given every set.
+/// Returns the bytes of a tool; for the whole corpus the sum, if it has every set.
 fn reference(tool: &BTreeMap<String, u64>, scope: &Scope) -> Option<u64> {
     match scope {
         Scope::Part(_) => None,

@@ -21,8 +21,8 @@ fn grown(set: &str, name: &str, bytes: u64) -> Grown {
     Grown { set: set.to_owned(), name: name.to_owned(), stored_bytes, write_seconds: 1.0 }
 }
 
-/// Two images of 100 MiB and a part of noise; the images stored in `images` MiB at first, and in
-/// `passed` after the pass.
+/// Results of two images of 100 MiB and a part of noise. The images are stored in `images` MiB at
+/// first, and in `passed` MiB after the pass.
 fn results(images: u64, passed: Option<u64>) -> Results {
     let noise = Pass { set: String::from("random"), stored_bytes: 10 << 20, seconds: 1.0 };
     let pass = |mib| Pass { set: String::from("images"), stored_bytes: mib << 20, seconds: 1.0 };
@@ -49,7 +49,7 @@ fn results(images: u64, passed: Option<u64>) -> Results {
 }
 
 #[test]
-fn ratios_are_of_data_to_what_is_stored() {
+fn ratios_are_nonzero_data_to_stored_data() {
     let text = results(40, Some(32)).markdown();
     let rows: Vec<&str> = text.lines().collect();
     assert_eq!(
@@ -64,7 +64,7 @@ fn ratios_are_of_data_to_what_is_stored() {
 }
 
 #[test]
-fn aims_are_missed_by_little_more() {
+fn aims_are_met_at_the_limit_and_missed_beyond_it() {
     let (text, good) = aims::judge(&results(40, Some(33)), true);
     assert!(good && text.ends_with("4 passed, 0 failed, 0 skipped"), "{text}");
     for (images, passed) in [(41, Some(33)), (40, Some(34)), (40, None)] {
@@ -74,7 +74,7 @@ fn aims_are_missed_by_little_more() {
 }
 
 #[test]
-fn what_was_read_wrongly_is_a_failure_with_and_without_aims() {
+fn a_failed_verification_fails_with_and_without_aims() {
     let mut wrong = results(40, Some(33));
     wrong.measured[0].read_back = Err(String::from("a differs"));
     assert!(!aims::judge(&wrong, false).1);
@@ -84,7 +84,7 @@ fn what_was_read_wrongly_is_a_failure_with_and_without_aims() {
 }
 
 #[test]
-fn references_that_make_no_sense_are_refused() {
+fn invalid_references_are_refused() {
     assert!(parse_references("borg\timages\n").is_err());
     assert!(parse_references("borg\timages\tmuch\n").is_err());
 }
