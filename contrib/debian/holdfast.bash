@@ -1,4 +1,4 @@
 # shellcheck shell=bash
-# Completion of holdfast: the program itself answers, with the names of the array's objects.
-# shellcheck disable=SC1090 # It is what the program prints.
+# Completion of holdfast by the program itself, including the names of the array's objects.
+# shellcheck disable=SC1090 # The program prints this script.
 source <(holdfast completion bash)

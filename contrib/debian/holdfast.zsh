@@ -1,5 +1,5 @@
 #compdef holdfast
-# Completion of holdfast: the program itself answers, with the names of the array's objects.
-# What is read here is for the next time; this time is asked for now.
+# Completion of holdfast by the program itself, including the names of the array's objects.
+# The sourced script registers the function for later completions; this one is computed now.
 source <(holdfast completion zsh)
 _clap_dynamic_completer_holdfast "$@"

@@ -1,10 +1,10 @@
 <#
 .SYNOPSIS
-Shows how hosts' VAAI options are set, beside what is recommended, and changes nothing.
+Compares hosts' VAAI options with the recommended values. Changes nothing.
 
 .DESCRIPTION
-NEVER RUN AGAINST A REAL HOST, nor in any PowerShell, by those who wrote it. Needs VMware PowerCLI
-and a connection (Connect-VIServer). What is recommended, by whom and why, is in README.md.
+NOT TESTED ON A REAL HOST, nor in any PowerShell, by its authors. Needs VMware PowerCLI and a
+connection (Connect-VIServer). README.md gives the sources of the recommendations, and the reasons.
 
 .EXAMPLE
 Get-VMHost esx-1* | ./check-vaai.ps1 | Format-Table
@@ -26,7 +26,7 @@ process {
     }
     foreach ($one in $VMHost) {
         foreach ($name in $wanted.Keys) {
-            # What this version of ESXi does not know is left out by PowerCLI.
+            # PowerCLI omits options that this version of ESXi does not know.
             $setting = Get-AdvancedSetting -Entity $one -Name $name
             [pscustomobject]@{
                 Host        = "$one"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Shows how a host's VAAI options are set, beside what is recommended, and changes nothing.
+# Compares a host's VAAI options with the recommended values. Changes nothing.
 #
-# NEVER RUN AGAINST A REAL HOST by those who wrote it: only beside a stand-in for esxcli (test.sh).
+# NOT TESTED ON A REAL HOST by its authors: only with a fake esxcli (test.sh).
 #
 #   check-vaai.sh [--dry-run] [--transfer-size KB]
 #
-# Run it in the ESXi shell. Exit code 1: an option differs from what is recommended. What is
-# recommended, by whom and why, is in README.md.
+# Run it in the ESXi shell. Exit code 1: an option differs from its recommended value. README.md
+# gives the sources of the recommendations, and the reasons.
 set -eu
 
 dry_run=no
@@ -41,7 +41,7 @@ check() {
     fi
     # esxcli returns an error for an option that this version of ESXi does not know.
     if ! answer=$(esxcli system settings advanced list -o "$1" 2>/dev/null); then
-        printf '%-40s %8s  this ESXi does not know it\n' "$1" -
+        printf '%-40s %8s  unknown to this ESXi\n' "$1" -
         return
     fi
     value=$(printf '%s\n' "$answer" | awk '$1 == "Int" && $2 == "Value:" { print $3 }')
@@ -64,7 +64,7 @@ if [ "$dry_run" = yes ]; then
     echo "esxcli storage core device vaai status get"
 else
     echo
-    echo "What each device is known to do (unknown until it was tried):"
+    echo "The offloads of each device (unknown until the first attempt):"
     esxcli storage core device vaai status get
 fi
 exit "$differ"

@@ -1,12 +1,12 @@
 <#
 .SYNOPSIS
-Adds the claim rules for Holdfast, or removes them: copies of up to 240 MB in several segments, and
-round robin that changes the path after every command.
+Adds or removes the claim rules for Holdfast: copies of up to 240 MB in several segments, and round
+robin with a path change after every command.
 
 .DESCRIPTION
-NEVER RUN AGAINST A REAL HOST, nor in any PowerShell, by those who wrote it. Needs VMware PowerCLI
-and a connection (Connect-VIServer). -WhatIf only shows what would be done. Devices that a host has
-claimed already take the rule for copies after a reboot. Why, and how to undo it, is in README.md.
+NOT TESTED ON A REAL HOST, nor in any PowerShell, by its authors. Needs VMware PowerCLI and a
+connection (Connect-VIServer). -WhatIf only shows what would be done. The rule for copies applies to
+claimed devices only after a reboot. README.md gives the reasons, and how to undo it.
 
 .EXAMPLE
 Get-VMHost esx-1* | ./claim-rules.ps1 -WhatIf
@@ -19,7 +19,7 @@ param(
 )
 
 begin {
-    # What INQUIRY shows of every volume.
+    # The strings in INQUIRY of every volume.
     $vendor = 'HOLDFAST'
     $model = 'Holdfast'
 }
@@ -30,7 +30,7 @@ process {
         $claim = $esxcli.storage.core.claimrule
         $satp = $esxcli.storage.nmp.satp.rule
 
-        # Both are looked at before either is changed.
+        # Both are checked before either is changed.
         $there = foreach ($class in 'VAAI', 'Filter') {
             $claim.list.Invoke(@{ claimruleclass = $class }) | Where-Object { $_.Rule -eq "$Rule" }
         }

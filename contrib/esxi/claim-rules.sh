@@ -1,15 +1,15 @@
 #!/bin/sh
-# Adds the claim rules for Holdfast: copies of up to 240 MB in several segments, and round robin
-# that changes the path after every command; or removes them.
+# Adds or removes the claim rules for Holdfast: copies of up to 240 MB in several segments, and
+# round robin with a path change after every command.
 #
-# NEVER RUN AGAINST A REAL HOST by those who wrote it: only beside a stand-in for esxcli (test.sh).
+# NOT TESTED ON A REAL HOST by its authors: only with a fake esxcli (test.sh).
 #
 #   claim-rules.sh [--dry-run] [--rule NUMBER] [--devices] [--remove]
 #
-# Run it in the ESXi shell, best before the first volume is connected: devices that are claimed
-# already take the rule for copies after a reboot. --devices sets round robin for those at once.
-# --dry-run only prints the commands that would change something. Why, and how to undo it, is in
-# README.md.
+# Run it in the ESXi shell, if possible before the first volume is connected: the rule for copies
+# applies to claimed devices only after a reboot. --devices sets round robin for these at once.
+# --dry-run only prints the commands that would change something. README.md gives the reasons, and
+# how to undo it.
 set -eu
 
 # The strings in INQUIRY of every volume.
@@ -74,7 +74,7 @@ satp_rule() {
 # Both are checked before either is changed.
 for class in VAAI Filter; do
     if [ "$(owner "$class")" = another ]; then
-        echo "claim-rules.sh: rule $rule of class $class is for something else:" \
+        echo "claim-rules.sh: rule $rule of class $class has another purpose:" \
             "name a free one with --rule" >&2
         exit 1
     fi
@@ -91,7 +91,7 @@ else
     # A new array needs a rule of each class (002, page 31).
     run esxcli storage core claimrule add --rule "$rule" --type vendor --vendor "$vendor" \
         --model "$model" --plugin VAAI_FILTER --claimrule-class=Filter
-    # -a: what the array reports, -s: several segments, -m: at most so many MB in a copy.
+    # -a: use the array's limits, -s: several segments, -m: the maximum of a copy in MB.
     run esxcli storage core claimrule add --rule "$rule" --type vendor --vendor "$vendor" \
         --model "$model" --plugin VMW_VAAIP_T10 --claimrule-class=VAAI -a -s -m 240
     if ! satp_is_there; then
@@ -115,4 +115,4 @@ if [ "$devices" = yes ] && [ "$remove" = no ]; then
                 --type iops --iops 1
         done
 fi
-echo "Devices that were claimed before take the rule for copies after a reboot of the host."
+echo "For devices that are claimed already, the rule for copies takes effect after a reboot."

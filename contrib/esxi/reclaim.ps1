@@ -1,12 +1,12 @@
 <#
 .SYNOPSIS
-Gives back what was deleted in VMFS datastores, as many blocks at a time as ESXi takes.
+Reclaims deleted space of VMFS datastores, with the largest reclaim unit that ESXi accepts.
 
 .DESCRIPTION
-NEVER RUN AGAINST A REAL HOST, nor in any PowerShell, by those who wrote it. Needs VMware PowerCLI
-and a connection (Connect-VIServer). -WhatIf only shows what would be done. Blocks at a time: 1% of
-the free space in MB, rounded down; 200, which is ESXi's own default, where the datastore is 75%
-full or more. README.md tells why.
+NOT TESTED ON A REAL HOST, nor in any PowerShell, by its authors. Needs VMware PowerCLI and a
+connection (Connect-VIServer). -WhatIf only shows what would be done. The reclaim unit is 1% of the
+free space in MB, rounded down, or 200, ESXi's default, if the datastore is at least 75% full.
+README.md gives the reasons.
 
 .EXAMPLE
 Get-Datastore vm-* | ./reclaim.ps1 -WhatIf
@@ -19,7 +19,7 @@ param(
 process {
     foreach ($one in $Datastore) {
         if ($one.Type -ne 'VMFS') {
-            Write-Warning "${one}: it is no VMFS datastore"
+            Write-Warning "${one}: not a VMFS datastore"
             continue
         }
         $free = $one.FreeSpaceMB
@@ -27,13 +27,13 @@ process {
         $blocks = if ($used * 100 -ge $one.CapacityMB * 75) { 200 }
                   else { [math]::Floor($free / 100) }
         if ($blocks -lt 1) {
-            Write-Warning "${one}: less than 100 MB are free, there is nothing to reclaim"
+            Write-Warning "${one}: less than 100 MB are free, so there is nothing to reclaim"
             continue
         }
         $vmhost = $one | Get-VMHost | Where-Object { $_.ConnectionState -eq 'Connected' } |
             Select-Object -First 1
         if (-not $vmhost) {
-            Write-Warning "${one}: no connected host sees it"
+            Write-Warning "${one}: no connected host has access to it"
             continue
         }
         if ($PSCmdlet.ShouldProcess("$one", "unmap by $vmhost, $blocks blocks at a time")) {

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Gives back what was deleted in VMFS datastores, as many blocks at a time as ESXi takes.
+# Reclaims deleted space of VMFS datastores, with the largest reclaim unit that ESXi accepts.
 #
-# NEVER RUN AGAINST A REAL HOST by those who wrote it: only beside a stand-in for esxcli (test.sh).
+# NOT TESTED ON A REAL HOST by its authors: only with a fake esxcli (test.sh).
 #
 #   reclaim.sh [--dry-run] DATASTORE...
 #   reclaim.sh [--dry-run] --all
 #
-# Run it in the ESXi shell of one host that sees the datastores. --all takes those of VMFS 5: VMFS
-# 6 reclaims by itself. Blocks at a time: 1% of the free space in MB, rounded down; 200, which is
-# ESXi's own default, where the datastore is 75% full or more. README.md tells why.
+# Run it in the ESXi shell of one host with access to the datastores. --all selects VMFS 5, because
+# VMFS 6 reclaims by itself. The reclaim unit is 1% of the free space in MB, rounded down, or 200,
+# ESXi's default, if the datastore is at least 75% full. README.md gives the reasons.
 set -eu
 
 dry_run=no
@@ -53,7 +53,7 @@ reclaim() {
         blocks=$((mb / 100))
     fi
     if [ "$blocks" -eq 0 ]; then
-        echo "$3: less than 100 MB are free, there is nothing to reclaim"
+        echo "$3: less than 100 MB are free, so there is nothing to reclaim"
         return
     fi
     echo "esxcli storage vmfs unmap --volume-label=$3 --reclaim-unit=$blocks"

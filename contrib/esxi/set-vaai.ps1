@@ -1,11 +1,11 @@
 <#
 .SYNOPSIS
-Sets hosts' VAAI options as is recommended, or back to what ESXi has by default.
+Sets hosts' VAAI options to the recommended values, or to ESXi's defaults.
 
 .DESCRIPTION
-NEVER RUN AGAINST A REAL HOST, nor in any PowerShell, by those who wrote it. Needs VMware PowerCLI
-and a connection (Connect-VIServer). -WhatIf only shows what would be set; -Undo sets the defaults.
-What is recommended, by whom and why, is in README.md.
+NOT TESTED ON A REAL HOST, nor in any PowerShell, by its authors. Needs VMware PowerCLI and a
+connection (Connect-VIServer). -WhatIf only shows what would be set; -Undo sets the defaults.
+README.md gives the sources of the recommendations, and the reasons.
 
 .EXAMPLE
 Get-VMHost esx-1* | ./set-vaai.ps1 -WhatIf
@@ -38,7 +38,7 @@ process {
         foreach ($name in $values.Keys) {
             $setting = Get-AdvancedSetting -Entity $one -Name $name
             if (-not $setting) {
-                Write-Warning "${one}: this ESXi does not know $name"
+                Write-Warning "${one}: $name is unknown to this ESXi"
             }
             elseif ($PSCmdlet.ShouldProcess("$one", "$name = $($values[$name])")) {
                 Set-AdvancedSetting -AdvancedSetting $setting -Value $values[$name] `

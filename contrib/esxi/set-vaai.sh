@@ -1,12 +1,13 @@
 #!/bin/sh
-# Sets a host's VAAI options as is recommended, or back to what ESXi has by default.
+# Sets a host's VAAI options to the recommended values, or to ESXi's defaults.
 #
-# NEVER RUN AGAINST A REAL HOST by those who wrote it: only beside a stand-in for esxcli (test.sh).
+# NOT TESTED ON A REAL HOST by its authors: only with a fake esxcli (test.sh).
 #
 #   set-vaai.sh [--dry-run] [--transfer-size KB] [--ats-heartbeat on|off] [--undo]
 #
 # Run it in the ESXi shell; it takes effect at once. --dry-run only prints the commands. --undo
-# sets every option back to ESXi's default. What is recommended, by whom and why, is in README.md.
+# sets all options to ESXi's defaults. README.md gives the sources of the recommendations, and the
+# reasons.
 set -eu
 
 dry_run=no
@@ -38,7 +39,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 case $transfer_kb in '' | *[!0-9]*) usage ;; esac
-# ESXi takes no more than 16 MB (002, page 30); whole MB keep extents of 1 MB whole.
+# ESXi accepts at most 16 MB (002, page 30). Multiples of 1 MB do not split extents of 1 MB.
 if [ "$transfer_kb" -lt 1024 ] || [ "$transfer_kb" -gt 16384 ] ||
     [ $((transfer_kb % 1024)) -ne 0 ]; then
     echo "set-vaai.sh: a transfer size is 1024 to 16384 KB, in steps of 1024" >&2
@@ -55,7 +56,7 @@ run() {
 set_option() {
     # Options that this version of ESXi does not know are skipped, with a message.
     if [ "$dry_run" = no ] && ! esxcli system settings advanced list -o "$1" >/dev/null 2>&1; then
-        echo "$1: this ESXi does not know it"
+        echo "$1: unknown to this ESXi"
         return
     fi
     if [ "$undo" = yes ]; then

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the scripts beside a stand-in for esxcli, which answers what a host would and writes down
-# what it is told. Ends in `N passed, N failed, N skipped`. `./test` runs this.
+# Runs the scripts with a fake esxcli, which answers like a host and records its commands. Ends with
+# `N passed, N failed, N skipped`. `./test` runs this.
 set -eu
 cd "$(dirname "$0")"
 
@@ -78,13 +78,13 @@ row() {
     else
         failed=$((failed + 1))
         echo "FAILED  $name"
-        printf '        exit code %s, said:\n%s\n        told:\n%s\n' "$code" "$said" "$told"
+        printf '        exit code %s, output:\n%s\n        esxcli:\n%s\n' "$code" "$said" "$told"
     fi
 }
 
-# told_exactly LINES: whether esxcli was told just that, and the script ended well.
+# told_exactly LINES: checks that esxcli got exactly these commands, and that the script succeeded.
 told_exactly() { [ "$code" -eq 0 ] && [ "$told" = "$1" ]; }
-# ended CODE WORDS: whether the script ended so and said that, and esxcli was told nothing.
+# ended CODE WORDS: checks the exit code and the output, and that esxcli got no command.
 ended() {
     [ "$code" -eq "$1" ] && [ -z "$told" ] || return 1
     case $said in *"$2"*) ;; *) return 1 ;; esac
@@ -95,37 +95,37 @@ both() { ended 0 "$1" && ended 0 "$2"; }
 in_shell() {
     as=$*
     run "$@" reclaim.sh big "with a blank" three-quarters
-    row "$as: reclaim takes 1% of the free MB, rounded down, and 200 from 75% on" told_exactly \
+    row "$as: reclaim uses 1% of the free MB, rounded down, or 200 from 75% on" told_exactly \
         "storage vmfs unmap --volume-label=big --reclaim-unit=10485
 storage vmfs unmap --volume-label=with a blank --reclaim-unit=257
 storage vmfs unmap --volume-label=three-quarters --reclaim-unit=200"
     run "$@" reclaim.sh --all
-    row "$as: reclaim of all leaves out VMFS 6, NFS and what is not mounted" told_exactly \
+    row "$as: reclaim --all skips VMFS 6, NFS and unmounted datastores" told_exactly \
         "storage vmfs unmap --volume-label=big --reclaim-unit=10485
 storage vmfs unmap --volume-label=with a blank --reclaim-unit=257
 storage vmfs unmap --volume-label=three-quarters --reclaim-unit=200"
     run "$@" reclaim.sh six
-    row "$as: reclaim takes VMFS 6 where it is named" told_exactly \
+    row "$as: reclaim accepts VMFS 6 by its name" told_exactly \
         "storage vmfs unmap --volume-label=six --reclaim-unit=921"
     run "$@" reclaim.sh tiny
     row "$as: reclaim of less than 100 MB does nothing" ended 0 "nothing to reclaim"
     run "$@" reclaim.sh --dry-run big
     row "$as: reclaim --dry-run does nothing" ended 0 "--reclaim-unit=10485"
     run "$@" reclaim.sh nobody
-    row "$as: reclaim refuses a name that is not there" ended 1 "no mounted VMFS datastore"
+    row "$as: reclaim refuses an unknown name" ended 1 "no mounted VMFS datastore"
     run "$@" reclaim.sh away
-    row "$as: reclaim refuses what is not mounted" ended 1 "no mounted VMFS datastore"
+    row "$as: reclaim refuses an unmounted datastore" ended 1 "no mounted VMFS datastore"
     run "$@" reclaim.sh
-    row "$as: reclaim of nothing shows the usage" ended 2 "usage:"
+    row "$as: reclaim without names shows the usage" ended 2 "usage:"
 
     run "$@" check-vaai.sh
-    row "$as: check finds what differs" ended 1 "4096  recommended: 16384"
+    row "$as: check finds options that differ" ended 1 "4096  recommended: 16384"
     export old=yes size=16384
     run "$@" check-vaai.sh
-    row "$as: check passes over what an old host does not know" both \
-        "this ESXi does not know it" "16384  as recommended"
+    row "$as: check skips options that an old host does not know" both \
+        "unknown to this ESXi" "16384  as recommended"
     run "$@" set-vaai.sh --ats-heartbeat off
-    row "$as: set sets what the host knows" told_exactly \
+    row "$as: set sets the options that the host knows" told_exactly \
         "system settings advanced set --int-value 1 --option /DataMover/HardwareAcceleratedMove
 system settings advanced set --int-value 1 --option /DataMover/HardwareAcceleratedInit
 system settings advanced set --int-value 1 --option /VMFS3/HardwareAcceleratedLocking
@@ -143,7 +143,7 @@ system settings advanced set --default --option /DataMover/MaxHWTransferSize"
     run "$@" set-vaai.sh --dry-run --transfer-size 8192
     row "$as: set --dry-run does nothing" ended 0 "8192 --option /DataMover/MaxHWTransferSize"
     run "$@" set-vaai.sh --transfer-size 16385
-    row "$as: set refuses a size that ESXi does not take" ended 2 "steps of 1024"
+    row "$as: set refuses a size that ESXi does not accept" ended 2 "steps of 1024"
 
     match="--vendor HOLDFAST --model Holdfast"
     satp="--satp=VMW_SATP_ALUA --vendor=HOLDFAST --model=Holdfast --claim-option=tpgs_on"
@@ -154,7 +154,7 @@ storage core claimrule run --claimrule-class=Filter"
     filter="--plugin VAAI_FILTER --claimrule-class=Filter"
     vaai="--plugin VMW_VAAIP_T10 --claimrule-class=VAAI -a -s -m 240"
     run "$@" claim-rules.sh --devices
-    row "$as: claim rules are added, and devices of ours set" told_exactly \
+    row "$as: claim rules are added, and Holdfast's devices are set" told_exactly \
         "storage core claimrule add --rule 915 --type vendor $match $filter
 storage core claimrule add --rule 915 --type vendor $match $vaai
 storage nmp satp rule add $satp
@@ -162,10 +162,10 @@ $load
 storage nmp device set --device naa.1 --psp VMW_PSP_RR
 storage nmp psp roundrobin deviceconfig set --device naa.1 --type iops --iops 1"
     run "$@" claim-rules.sh --rule 65430
-    row "$as: a rule of somebody else's is left alone" ended 1 "is for something else"
+    row "$as: a rule with another purpose is not changed" ended 1 "has another purpose"
     export present=yes
     run "$@" claim-rules.sh
-    row "$as: rules that are there are replaced, and not doubled" told_exactly \
+    row "$as: existing rules are replaced, not duplicated" told_exactly \
         "storage core claimrule remove --rule 915 --claimrule-class=VAAI
 storage core claimrule remove --rule 915 --claimrule-class=Filter
 storage core claimrule add --rule 915 --type vendor $match $filter

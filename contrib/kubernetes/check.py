@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compares what the chart renders with the plain manifests, and looks at what its values do.
+"""Compares the rendered chart with the plain manifests, and checks the effect of its values.
 
     contrib/kubernetes/check.py HELM [TYPES]
 
-TYPES is the program of types/, which every rendering is given. Ends in `N passed, N failed,
+TYPES is the program built from types/, which checks every rendering. Ends with `N passed, N failed,
 0 skipped`.
 """
 
@@ -19,7 +19,7 @@ HELM, *TYPES = sys.argv[1:]
 HERE = Path(__file__).resolve().parent
 CHART = str(HERE / "chart")
 NAMESPACE = "holdfast-csi"
-# The cluster that is rendered for; helm that `go install` built knows of none.
+# The version of the cluster, which a helm built by `go install` does not know.
 KUBERNETES = "1.30.0"
 ARRAY = {"array": {"api": "https://example.com:3280", "ca": "PEM", "token": "T"}}
 
@@ -58,7 +58,7 @@ def rendered(**values):
 
 
 def plain():
-    """The plain manifests, as `kubectl apply -k` makes them: with the names of images."""
+    """Returns the plain manifests with the names of images, like `kubectl apply -k`."""
     kustomization = yaml.safe_load((HERE / "kustomization.yaml").read_text())
     texts = [(HERE / name).read_text() for name in kustomization["resources"]]
     typed("\n---\n".join(texts))
@@ -83,24 +83,24 @@ def container(documents, kind, name):
     return next(one for one in containers(workload) if one["name"] == name)
 
 
-def helm_finds_nothing_wrong():
+def helm_lint_succeeds():
     done = helm("lint", "--strict", **ARRAY)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def the_chart_says_what_the_plain_manifests_say():
+def the_chart_renders_the_plain_manifests():
     manifests = plain()
     data = manifests["ConfigMap", "array"]["data"]
     token = manifests["Secret", "array"]["stringData"]["token"]
     found = rendered(array={"api": data["api"], "ca": data["ca.pem"], "token": token})
-    # helm makes the namespace itself.
+    # helm creates the namespace itself.
     del manifests["Namespace", NAMESPACE]
     assert found.keys() == manifests.keys(), found.keys() ^ manifests.keys()
     for key, one in manifests.items():
         assert found[key] == one, f"{key}:\n{found[key]}\n{one}"
 
 
-def what_makes_no_sense_is_refused():
+def invalid_values_are_refused():
     array = ARRAY["array"]
     for values in (
         {"array": {}},
@@ -116,7 +116,7 @@ def what_makes_no_sense_is_refused():
         assert done.returncode != 0 and "values don't meet" in done.stderr, (values, done.stderr)
 
 
-def a_secret_that_is_there_is_used():
+def an_existing_secret_is_used():
     found = rendered(array={**ARRAY["array"], "token": "", "existingSecret": "mine"})
     assert ("Secret", "array") not in found
     volumes = found["Deployment", "controller"]["spec"]["template"]["spec"]["volumes"]
@@ -124,7 +124,7 @@ def a_secret_that_is_there_is_used():
     assert {"secret": {"name": "mine"}} in sources, sources
 
 
-def topology_is_told_to_all_three():
+def all_containers_get_the_topology():
     found = rendered(segment="room-1", prefix="blue-")
     assert "--segment=room-1" in container(found, "Deployment", "driver")["args"]
     assert "--prefix=blue-" in container(found, "Deployment", "driver")["args"]
@@ -133,7 +133,7 @@ def topology_is_told_to_all_three():
     assert "--feature-gates=Topology=true" in provisioner, provisioner
 
 
-def multipath_and_the_place_of_nodes_are_mounted():
+def multipath_and_node_records_are_mounted():
     found = rendered(node={"multipath": True, "iscsiDatabase": "/var/lib/iscsi"})
     mounts = container(found, "DaemonSet", "driver")["volumeMounts"]
     paths = {mount["mountPath"] for mount in mounts}
@@ -142,7 +142,7 @@ def multipath_and_the_place_of_nodes_are_mounted():
     assert {mount["name"] for mount in mounts} <= {volume["name"] for volume in volumes}
 
 
-def classes_have_their_parameters_and_the_secret_of_chap():
+def classes_have_their_parameters_and_the_chap_secret():
     classes = [
         {"name": "fast", "filesystem": "xfs", "default": True, "mountOptions": ["noatime"]},
         {"name": "kept", "reclaimPolicy": "Retain", "bindingMode": "WaitForFirstConsumer"},
@@ -162,7 +162,7 @@ def classes_have_their_parameters_and_the_secret_of_chap():
         assert kept["parameters"][f"{start}{call}-secret-namespace"] == NAMESPACE
 
 
-def the_rest_comes_to_its_place():
+def other_values_are_rendered():
     found = rendered(
         controller={"replicas": 3}, imagePullSecrets=["pull"],
         node={"nodeSelector": {"disk": "san"}, "tolerations": []},
@@ -179,14 +179,14 @@ def the_rest_comes_to_its_place():
 
 def main():
     checks = [
-        helm_finds_nothing_wrong,
-        the_chart_says_what_the_plain_manifests_say,
-        what_makes_no_sense_is_refused,
-        a_secret_that_is_there_is_used,
-        topology_is_told_to_all_three,
-        multipath_and_the_place_of_nodes_are_mounted,
-        classes_have_their_parameters_and_the_secret_of_chap,
-        the_rest_comes_to_its_place,
+        helm_lint_succeeds,
+        the_chart_renders_the_plain_manifests,
+        invalid_values_are_refused,
+        an_existing_secret_is_used,
+        all_containers_get_the_topology,
+        multipath_and_node_records_are_mounted,
+        classes_have_their_parameters_and_the_chap_secret,
+        other_values_are_rendered,
     ]
     failed = 0
     for check in checks:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the examples with the programs that read them, where they are installed. Ends in
+# Checks the examples with the programs that read them, if these are installed. Ends with
 # `N passed, N failed, N skipped`.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -13,7 +13,7 @@ check() {
     local name=$1
     shift
     if ! command -v "$1" >/dev/null; then
-        echo "$name: $1 is missing, not checked"
+        echo "skipped: $name: $1 is missing"
         skipped=$((skipped + 1))
     elif "$@" >/dev/null; then
         passed=$((passed + 1))

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Holds what stands here and in contrib/grafana against promtool, and against what a real array
-# serves. Ends in `N passed, N failed, N skipped`. `./test` runs this on the program that the tests
-# of the workspace have built.
+# Checks the files here and in contrib/grafana with promtool, and against the metrics of a real
+# array. Ends with `N passed, N failed, N skipped`. `./test` runs this with the program that it has
+# built.
 #
 #   contrib/prometheus/test.sh [PROGRAM]
 #
-# promtool is in Debian's package `prometheus`, which is unpacked into the target directory and not
-# installed, as that would start a server. Where it can't be had, its checks are skipped.
+# promtool is in Debian's package `prometheus`. The package is unpacked into the target directory,
+# because installing it would start a server. Without promtool, its checks are skipped.
 set -uo pipefail
 here=$(dirname "$(realpath "$0")")
 target=$(realpath "${CARGO_TARGET_DIR:-$here/../../target}")
@@ -27,7 +27,7 @@ passed=0
 failed=0
 skipped=0
 
-# Runs a check that is one test.
+# Runs a command as one test.
 check() {
     local name=$1
     shift
@@ -48,7 +48,7 @@ fetch_promtool() {
     mkdir -p "$target/promtool"
     (
         cd "$target/promtool" || exit
-        # The first may fail for want of lists of packages, which root can get.
+        # The first attempt may fail without package lists, which root can update.
         apt-get download -qq prometheus 2>/dev/null ||
             { apt-get update -qq && apt-get download -qq prometheus; } || exit
         dpkg-deb --extract prometheus_*.deb . && rm -f prometheus_*.deb usr/bin/prometheus

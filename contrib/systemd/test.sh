@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Has systemd read the unit, beside a program of that name. Ends in `N passed, N failed, N skipped`.
+# Checks the unit by systemd-analyze. Ends with `N passed, N failed, N skipped`.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 if ! command -v systemd-analyze >/dev/null; then
-    echo "systemd-analyze is missing: the unit was not read"
+    echo "skipped: systemd-analyze is missing"
     echo "0 passed, 0 failed, 1 skipped"
     exit 0
 fi

@@ -1,5 +1,5 @@
-// types reads manifests from the standard input, and decodes each into the type that Kubernetes
-// publishes for it, strictly: a field that the type does not have is an error.
+// types reads manifests from the standard input, and decodes each strictly into its published
+// Kubernetes type: an unknown field is an error.
 package main
 
 import (
