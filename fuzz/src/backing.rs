@@ -1,4 +1,4 @@
-//! A store in memory, as the array's objects need one.
+//! An in-memory store for the array's objects.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,12 +8,12 @@ use block::{SectorCount, VolumeError, VolumeId};
 use parking_lot::Mutex;
 use store::{Change, Handling, PoolStatus, StoreError, VolumeChange, VolumeStatus};
 
-/// Keys and values, and the volumes: their sizes, and whether they are snapshots.
+/// Keys and values, and the volumes with their sizes and whether they are snapshots.
 #[derive(Default)]
 struct Kept {
     config: BTreeMap<Vec<u8>, Vec<u8>>,
     volumes: HashMap<VolumeId, (SectorCount, bool)>,
-    /// Of volumes and snapshots that are handled in another way than the usual one.
+    /// The handling of volumes and snapshots, if it is not the default.
     handlings: HashMap<VolumeId, Handling>,
 }
 
@@ -21,12 +21,12 @@ struct Kept {
 pub struct MemoryStore {
     kept: Mutex<Kept>,
     next_id: AtomicU64,
-    /// How many changes are still taken; then the pool is full.
+    /// How many more changes are accepted before the pool is full.
     room: AtomicU64,
 }
 
 impl MemoryStore {
-    /// A store that holds these pairs and volumes, and takes `room` changes.
+    /// Creates a store with these pairs and volumes, which accepts `room` changes.
     pub fn new(
         config: BTreeMap<Vec<u8>, Vec<u8>>,
         volumes: HashMap<VolumeId, (SectorCount, bool)>,
@@ -39,7 +39,7 @@ impl MemoryStore {
 }
 
 impl MemoryStore {
-    /// From here on `room` changes are taken.
+    /// Sets the number of changes that are still accepted.
     pub fn set_room(&self, room: u64) {
         self.room.store(room, Ordering::Relaxed);
     }

@@ -1,14 +1,14 @@
-//! Commands of several hosts to several units, in any order.
+//! Commands of several hosts to several logical units, in any order.
 //!
-//! An input is a list of actions, each begun by a byte: the lowest 3 bits say for whom, the
-//! others what.
+//! An input is a list of actions. The first byte of each selects the host (lowest 3 bits) and the
+//! action (other bits).
 
 use block::{VolumeError, VolumeId};
 
 use crate::hosts::{Hosts, LUNS};
 use crate::input::{Input, Script};
 
-/// The maximum number of actions of an input; more find nothing new and cost time.
+/// The maximum number of actions of an input; more take time without new coverage.
 const ACTIONS_MAX: usize = 32;
 
 /// Bytes in a CDB by its group code (SPC-4, 4.3.2).
@@ -41,7 +41,7 @@ fn failure(input: &mut Input<'_>) -> VolumeError {
     }
 }
 
-/// Any CDB, or one whose operation code is served.
+/// Returns any CDB, or one with a supported operation code.
 fn cdb(input: &mut Input<'_>) -> Vec<u8> {
     let served: Vec<(u8, Option<u8>)> =
         scsi::commands().map(|(_, opcode, action)| (opcode, action)).collect();
@@ -81,7 +81,7 @@ pub fn run(bytes: &[u8]) {
             4 => hosts.destroy(),
             5 => hosts.failure = Some(failure(&mut input)),
             6 => {
-                // More data than a volume takes at once: the command becomes several requests.
+                // More data than one request to a volume, so the command becomes several requests.
                 let (lun, cdb) = (lun(&mut input), cdb(&mut input));
                 let data = vec![input.u8(); (4 << 20) + 512 * input.below(64)];
                 hosts.run(who, lun, &cdb, &data);
@@ -94,7 +94,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Returns the index of a command among those that are served.
+/// Returns the index of a command among the supported ones.
 fn index(opcode: u8, action: u8) -> u8 {
     let at = scsi::commands().position(|(_, code, served)| {
         code == opcode && served.is_none_or(|served| served == action & 0x1f)
@@ -102,19 +102,19 @@ fn index(opcode: u8, action: u8) -> u8 {
     at.expect("the command is served") as u8
 }
 
-/// A command of the first host.
+/// Appends a command of the first host.
 pub fn command(script: Script, lun: u8, cdb: &[u8], data: &[u8]) -> Script {
     script.u8(0xf8).u8(lun).u8(index(cdb[0], cdb[1])).raw(&cdb[1..]).content(data)
 }
 
-/// Every command that is served, once, with fields of some sense; and some sequences.
+/// Returns each supported command once, with meaningful fields, and some sequences.
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for (_, opcode, action) in scsi::commands() {
         let mut cdb = vec![0; cdb_bytes(opcode)];
         cdb[0] = opcode;
         cdb[1] = action.unwrap_or(0);
-        // The last byte but one ends the length, whatever its field is called.
+        // In all CDBs, the last byte but one is the low byte of a length.
         let length_at = cdb.len() - if matches!(opcode >> 5, 4 | 5) { 3 } else { 2 };
         cdb[length_at] = 8;
         for lun in [0, 1] {

@@ -1,7 +1,7 @@
-//! A session with one or two connections, and PDUs in any order: commands, data in and out of
-//! turn, task management, text, logout; answers that come at once, later or never.
+//! A session with one or two connections, and PDUs in any order: commands, solicited and
+//! unsolicited data, task management, text, logout. Answers come at once, later or never.
 //!
-//! An input begins with what is negotiated. Then come actions.
+//! An input consists of the negotiated keys, then actions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::peer::{BHS_BYTES, Peer, target};
 
 /// The maximum number of actions of an input.
 const ACTIONS_MAX: usize = 64;
-/// The maximum size of the data in a response; the bound of the output depends on it.
+/// The maximum size of the data in a response; the limit of the output depends on it.
 const ANSWER_BYTES_MAX: usize = 512 << 10;
 
-/// What initiators send, and some that they do not (RFC 7143, 11.2.1.2).
+/// Opcodes that initiators send, and some that they do not (RFC 7143, 11.2.1.2).
 const OPCODES: [u8; 16] = [1, 1, 1, 1, 5, 5, 5, 0, 2, 2, 4, 6, 0x10, 3, 0x25, 0x1f];
 const TAGS: [u32; 8] = [0, 1, 2, 3, 4, 5, 0x100, u32::MAX];
 
@@ -29,10 +29,10 @@ struct World {
     peers: Vec<Peer>,
     keys: Vec<(&'static str, &'static str)>,
     cmd_sn: u32,
-    /// Commands that were delivered and not answered, and by which connection.
+    /// Commands that were delivered and not answered, with their connections.
     commands: Vec<(usize, TaskHandle)>,
     managements: Vec<(usize, ManagementHandle)>,
-    /// Transfers that the target asked for: connection, tags, offset, length.
+    /// Transfers that the target solicited: connection, tags, offset, length.
     asked: Vec<(usize, (u32, u32, u32, u32))>,
 }
 
@@ -73,7 +73,7 @@ impl World {
     fn open(&mut self) {
         let mut peer = Peer::new(&self.target, self.peers.len() as u16);
         peer.tsih = self.peers.first().map_or(0, |first| first.tsih);
-        // Keys of the session are the leading connection's alone (RFC 7143, 13).
+        // Only the leading connection negotiates keys of the session (RFC 7143, 13).
         let count = if peer.tsih == 0 { self.keys.len() } else { 2 };
         if self.peers.len() < 2 && peer.log_in(&self.keys[..count], self.cmd_sn) {
             self.peers.push(peer);
@@ -87,7 +87,7 @@ impl World {
             let mut bound = 0;
             while let Some(event) = self.peers[at].connection.next_event() {
                 bound += 1;
-                assert!(bound < 10_000, "events without an end");
+                assert!(bound < 10_000, "endless events");
                 self.take(at, event);
             }
         }
@@ -168,7 +168,7 @@ impl World {
         bhs[20..24].copy_from_slice(&third.to_be_bytes());
         let skew = if kind & 0x80 == 0 { 0 } else { i32::from(input.u8() as i8) };
         bhs[24..28].copy_from_slice(&self.cmd_sn.wrapping_add_signed(skew).to_be_bytes());
-        // Those that take a number; a skewed one leaves a gap to be filled.
+        // Non-immediate commands take a CmdSN; a skewed one leaves a gap.
         if kind & 0xc0 == 0 && !matches!(bhs[0], 5 | 0x10 | 0x25) {
             self.cmd_sn = self.cmd_sn.wrapping_add(1);
         }
@@ -184,14 +184,14 @@ impl World {
         if kind & 0x20 == 0 {
             return self.peers[at].send(bhs, &data);
         }
-        // An additional header segment, or a digest that is wrong.
+        // An additional header segment, or a wrong digest.
         let mut bytes = self.peers[at].frame(bhs, &data);
         let (place, byte) = (usize::from(input.u16()) % bytes.len(), input.u8());
         bytes[place] ^= byte;
         self.peers[at].push(&bytes);
     }
 
-    /// Data that the target asked for, mostly as it was asked for.
+    /// Sends solicited data, mostly as requested.
     fn send_asked(&mut self, input: &mut Input<'_>) {
         if self.asked.is_empty() {
             return;
@@ -263,7 +263,7 @@ impl World {
         }
     }
 
-    /// The socket is lost, or the target wants it closed; perhaps the initiator comes back.
+    /// Loses the socket, or closes it for the target. The initiator may connect again.
     fn end(&mut self, at: usize, input: &mut Input<'_>) {
         match input.u8() {
             0..=99 => self.peers[at].connection.request_logout(5),
@@ -299,10 +299,10 @@ pub fn run(bytes: &[u8]) {
     for peer in peers {
         peer.connection.end();
     }
-    assert!(target.sessions().is_empty(), "a session that nobody has");
+    assert!(target.sessions().is_empty(), "a session without connections");
 }
 
-/// A PDU with a header's fields in the order in which they are read.
+/// Appends a PDU with its header's fields in the order of reading.
 fn pdu(script: Script, kind: u8, flags: u8, tag: u8, third: Script, data: &[u8]) -> Script {
     let script = script.u8(0).u8(kind).u8(flags).u8(0).u8(tag).raw(&third.done());
     let mut cdb = [0; 16];
@@ -310,8 +310,8 @@ fn pdu(script: Script, kind: u8, flags: u8, tag: u8, third: Script, data: &[u8])
     script.raw(&cdb).content(data)
 }
 
-/// A write with immediate data, one with data that is asked for, a read, each management function,
-/// a ping, a text request, a logout; all of them for some sorts of sessions.
+/// Returns writes with immediate and with solicited data, a read, each task management function, a
+/// NOP-Out, a text request and a logout, all for several kinds of sessions.
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for flags in [0u8, 3, 4, 8, 12, 16 + 4, 32, 64 + 3] {

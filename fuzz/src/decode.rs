@@ -1,7 +1,7 @@
-//! Every decoder of the on-disk format. What is decoded is encoded again, and must be what it was:
-//! a decoder that reads less than it should, or an encoder that writes something else, is found.
+//! All decoders of the on-disk format. Decoded values are encoded again and must give the same
+//! bytes, which finds decoders that ignore bytes, and wrong encoders.
 //!
-//! The first byte of an input says which decoder; the others are what it gets.
+//! The first byte of an input selects the decoder; the others are its input.
 
 use format::codec::Reader;
 use format::label::LABEL_BYTES;
@@ -20,7 +20,7 @@ use format::{
 
 use crate::input::Input;
 
-/// Where a superblock's own checksum stands.
+/// The offset of a superblock's own checksum.
 pub const SUPERBLOCK_SUM_AT: usize = 4064;
 
 /// Runs the target.
@@ -47,7 +47,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Puts the right checksum where a superblock has its own.
+/// Writes the right checksum into a superblock.
 pub fn seal_superblock(superblock: &mut [u8]) {
     let sum = format::checksum::superblock_sum(&superblock[..SUPERBLOCK_SUM_AT]);
     superblock[SUPERBLOCK_SUM_AT..].copy_from_slice(&sum);
@@ -66,7 +66,7 @@ fn label(bytes: &[u8]) {
     assert!(bytes.len() == LABEL_BYTES || Label::decode(bytes).is_err());
     let mut raw = bytes.to_vec();
     raw.resize(LABEL_BYTES, 0);
-    // Its checksum stands where that of a superblock does.
+    // Its checksum has the same offset as that of a superblock.
     seal_superblock(&mut raw);
     if let Ok(decoded) = Label::decode(&raw) {
         assert_eq!(decoded.encode(), raw);
@@ -98,7 +98,7 @@ fn record(bytes: &[u8]) {
     header.verify(bytes, &keys);
     let _ = header.entries(bytes);
     assert!(header.total_blocks() >= 1);
-    // With a seal of its own it is believed.
+    // Sealed again, it must be valid.
     let end = RECORD_HEADER_BYTES + (header.entries_bytes + header.copied_bytes) as usize;
     let mut sealed = bytes.to_vec();
     sealed.resize(end.max(sealed.len()), 0);
@@ -222,7 +222,7 @@ fn superblock_seed() -> Vec<u8> {
     superblock.encode()
 }
 
-/// One entry of each kind.
+/// Returns one entry of each kind.
 pub fn all_entries() -> Vec<Entry> {
     let (volume, other) = (block::VolumeId(1), block::VolumeId(2));
     let (first, payload_units) = (ChunkId(40), 64);
@@ -307,7 +307,7 @@ fn record_seed(entries: &[Entry]) -> Vec<u8> {
     record
 }
 
-/// Something right for every decoder.
+/// Returns a valid input for each decoder.
 pub fn seeds() -> Vec<Vec<u8>> {
     let place = Place { segment: 2, offset_units: 128 };
     let mut node = [0; NODE_BYTES + 1];

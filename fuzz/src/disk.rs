@@ -1,4 +1,4 @@
-//! A disk in memory over an image that many of them share, so that a new one costs nothing.
+//! An in-memory disk with copy-on-write over a shared image, so that a new disk is cheap.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -62,7 +62,7 @@ impl MemoryDisk {
     }
 
     fn check(&self, offset_bytes: u64, count: usize) -> io::Result<()> {
-        assert!(offset_bytes.is_multiple_of(BLOCK_BYTES), "an access that is not aligned");
+        assert!(offset_bytes.is_multiple_of(BLOCK_BYTES), "an unaligned access");
         let end = offset_bytes + count as u64 * BLOCK_BYTES;
         if end > self.len_bytes {
             return Err(io::Error::other("an access past the end"));

@@ -1,4 +1,4 @@
-//! Filters of lists: any text, asked of items that look like answers.
+//! Filters of lists: any text, applied to items that look like answers.
 
 use api::rest::{Filter, filter};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// One of each kind of condition.
+/// Returns a filter for each kind of condition.
 pub fn seeds() -> Vec<Vec<u8>> {
     let texts = [
         "name='esx*' and not(is_local)",

@@ -1,4 +1,4 @@
-//! Hosts before a device server: nexuses, what each sees, and what must hold of every answer.
+//! Hosts of a device server: nexuses, their volumes, and invariants of all answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use scsi::{
 
 use crate::volumes::{OWN_SIZE, OWN_VOLUME, Volumes, data_out};
 
-/// The requests that a command may become: 32 MiB in steps of 1 MiB, each read and written, and
-/// some room.
+/// The maximum number of requests of a command: 32 MiB in steps of 1 MiB, each read and written,
+/// and some more.
 const STEPS_MAX: usize = 80;
-/// What a host says it takes.
+/// The data that a host accepts in a response.
 const EXPECTED_IN_BYTES: u64 = 1 << 20;
 
-/// Nothing is counted.
+/// Counters that ignore everything.
 #[derive(Debug)]
 struct Uncounted;
 
@@ -42,7 +42,7 @@ pub struct Hosts {
     server: DeviceServer,
     volumes: Volumes,
     sessions: Vec<Session>,
-    /// What the next request of a volume fails with.
+    /// The fault of the next request to a volume.
     pub failure: Option<VolumeError>,
 }
 
@@ -76,7 +76,7 @@ fn all_volumes() -> BTreeMap<u16, Arc<VolumeAttributes>> {
     ])
 }
 
-/// The LUNs that are worth asking, one of which is nobody's, in the 8 bytes of SAM-5.
+/// The LUNs to use, including one that does not exist, in the 8 bytes of SAM-5.
 pub const LUNS: [[u8; 8]; 6] = [
     [0; 8],
     [0, 2, 0, 0, 0, 0, 0, 0],
@@ -93,7 +93,7 @@ impl Default for Hosts {
 }
 
 impl Hosts {
-    /// Three sessions: two of one host, to two ports, and one of a host that sees less.
+    /// Creates three sessions: two of one host, to two ports, and one of a host with fewer volumes.
     pub fn new() -> Self {
         let identity = ArrayIdentity {
             vendor: "HOLDFAST".into(),
@@ -156,10 +156,10 @@ impl Hosts {
                 }
             }
         }
-        panic!("a command without an end: {cdb:02x?}");
+        panic!("a command does not end: {cdb:02x?}");
     }
 
-    /// Makes durable what there is of ROD tokens, or fails to.
+    /// Makes changes of ROD tokens durable, or fails.
     fn save_tokens(&mut self) {
         if let Some(unsaved) = self.server.unsaved_tokens() {
             let failed = self.failure.take().map(|_| SaveError::Failed);
@@ -167,7 +167,7 @@ impl Hosts {
         }
     }
 
-    /// Makes durable what there is of these volumes, or fails to.
+    /// Makes changes of these volumes durable, or fails.
     fn save(&mut self, volumes: &[VolumeId]) {
         for volume in volumes {
             if let Some(unsaved) = self.server.unsaved(*volume) {
@@ -184,7 +184,7 @@ impl Hosts {
         self.save(&unsaved);
     }
 
-    /// Advances the time by some seconds: tokens may expire, and are swept.
+    /// Advances the time by some seconds. Expired tokens are removed.
     pub fn wait(&mut self, now_s: u32) {
         self.server.set_time(u64::from(now_s) * 1000);
         let (volumes, luns) = (&mut self.volumes, &self.sessions[0].luns);
@@ -198,7 +198,7 @@ impl Hosts {
         self.save(&unsaved);
     }
 
-    /// The session ends, and the host comes back.
+    /// Ends a session, and starts a new one of the same host.
     pub fn reconnect(&mut self, session: usize) {
         let at = session % self.sessions.len();
         let unsaved = self.server.nexus_loss(&self.sessions[at].nexus);
@@ -208,7 +208,7 @@ impl Hosts {
         session.nexus = self.server.new_nexus(self::initiator(initiator), port, &session.luns);
     }
 
-    /// An administrator resizes volume 1, in whole blocks of 4 KiB, and disconnects volume 4.
+    /// Resizes volume 1, in whole blocks of 4 KiB, and disconnects volume 4, as an administrator.
     pub fn change_map(&mut self, blocks: u64) {
         for session in &mut self.sessions {
             let mut luns = (*session.luns).clone();
@@ -219,7 +219,7 @@ impl Hosts {
         }
     }
 
-    /// Volume 1 is destroyed, and what is kept of it.
+    /// Destroys volume 1 and its persistent state.
     pub fn destroy(&mut self) {
         self.server.volume_destroyed(VolumeId(1));
     }
@@ -229,13 +229,12 @@ fn initiator(name: &str) -> InitiatorPort {
     InitiatorPort { name: format!("iqn.2026-01.example:{name}"), isid: [0, 2, 0x3d, 0, 0, 1] }
 }
 
-/// Sense data comes with CHECK CONDITION and with nothing else, and no more data than was asked
-/// for.
+/// Checks that sense data comes with CHECK CONDITION only, and not more data than requested.
 fn check_response(cdb: &[u8], response: &Response) {
     assert_eq!(response.sense.is_some(), response.status == Status::CheckCondition);
     let data_bytes = response.data_in.len() as u64;
     let most = in_bytes_max(cdb);
-    assert!(data_bytes <= most, "{data_bytes} bytes answer {cdb:02x?}, which takes {most}");
+    assert!(data_bytes <= most, "{data_bytes} bytes for {cdb:02x?}, which allows {most}");
     if let Some(sense) = &response.sense {
         assert_eq!(sense.bytes()[0] & 0x7e, 0x70);
         let descriptors = sense.descriptor_bytes();
@@ -245,9 +244,9 @@ fn check_response(cdb: &[u8], response: &Response) {
     }
 }
 
-/// How much data a CDB allows in its answer: the allocation length, or the blocks to be read.
+/// Returns the maximum data of an answer: the allocation length, or the blocks to be read.
 fn in_bytes_max(cdb: &[u8]) -> u64 {
-    // The server takes what is missing of a CDB for zeros.
+    // The server reads missing bytes of a CDB as zeros.
     let mut fields = [0u8; 32];
     fields[..cdb.len().min(32)].copy_from_slice(&cdb[..cdb.len().min(32)]);
     let number = |range: std::ops::Range<usize>| {

@@ -1,8 +1,8 @@
-//! A pool whose stored bytes were changed, with or without checksums that are right again. It is
-//! refused, or opened; what was opened is checked and read; and if the check finds nothing, it is
-//! used, closed and checked once more: then it must still be sound.
+//! A pool with changed bytes, with or without corrected checksums. The pool is refused, or it is
+//! opened, checked and read. If the check finds nothing, it is used, closed and checked again, and
+//! must still be sound.
 //!
-//! An input begins with a byte whose lowest bit says whether checksums are made right; then come
+//! The lowest bit of an input's first byte selects whether checksums are corrected; then come
 //! changes.
 
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use crate::disk::MemoryDisk;
 use crate::input::{Input, Script};
 use crate::pool::{Pool, open, reseal, write};
 
-/// Changes of one input.
+/// The maximum number of changes of an input.
 const CHANGES_MAX: usize = 16;
-/// Records that an input may add, and entries in each.
+/// The maximum numbers of added records, and of entries in each.
 const RECORDS_MAX: usize = 4;
 const ENTRIES_MAX: usize = 8;
-/// Bytes of entries that fit a header of one block.
+/// The bytes of entries that fit into a header of one block.
 const ENTRIES_BYTES_MAX: usize = 4096 - RECORD_HEADER_BYTES;
-/// Volumes whose ids are tried.
+/// The number of volume ids to try.
 const VOLUMES: std::ops::RangeInclusive<u64> = 1..=6;
 
 fn chunk(input: &mut Input<'_>, pool: &Pool) -> ChunkId {
     let next = pool.superblock.next_chunk.0;
     ChunkId(match input.u8() {
-        // Those of the log have been given, too.
+        // Addresses in the log are also allocated.
         near @ 0..=127 => (next + 16).saturating_sub(u64::from(near & 0x3f)),
         128..=191 => u64::from(input.u8()),
         _ => input.number() >> 4,
@@ -61,7 +61,7 @@ fn codec(input: &mut Input<'_>) -> Codec {
     if input.coin() { Codec::Lz4 } else { Codec::Zstd }
 }
 
-/// An entry that the decoder takes.
+/// Returns an entry that the decoder accepts.
 fn entry(input: &mut Input<'_>, pool: &Pool) -> Entry {
     let kind = input.u8() % 15;
     match kind {
@@ -126,7 +126,7 @@ fn entry(input: &mut Input<'_>, pool: &Pool) -> Entry {
     }
 }
 
-/// An entry of a whole volume.
+/// Returns an entry that concerns a whole volume.
 fn volume_entry(kind: u8, input: &mut Input<'_>) -> Entry {
     match kind {
         5 => Entry::VolumeCreate { volume: volume(input), size_blocks: input.number() },
@@ -144,7 +144,7 @@ fn volume_entry(kind: u8, input: &mut Input<'_>) -> Entry {
     }
 }
 
-/// Some entries as a record holds them, and how many.
+/// Returns encoded entries for a record, and their number.
 fn entries(input: &mut Input<'_>, pool: &Pool) -> (Vec<u8>, u32) {
     let (mut encoded, mut count) = (Vec::new(), 0);
     for _ in 0..=input.below(ENTRIES_MAX) {
@@ -162,13 +162,13 @@ fn entries(input: &mut Input<'_>, pool: &Pool) -> (Vec<u8>, u32) {
 struct Changing<'a> {
     pool: &'a Pool,
     disk: &'a MemoryDisk,
-    /// Where the records are, and the header of the last.
+    /// The offsets of the records, and the header of the last.
     records: Vec<u64>,
     last: (u64, RecordHeader),
 }
 
 impl Changing<'_> {
-    /// Some structure: its first byte and its length.
+    /// Returns the offset and the length of a structure.
     fn structure(&self, input: &mut Input<'_>) -> (u64, usize) {
         let kind = input.u8();
         match kind >> 6 {
@@ -176,7 +176,7 @@ impl Changing<'_> {
             1 => (self.records[usize::from(kind & 0x3f) % self.records.len()], 256),
             _ => {
                 let piece = self.pool.pieces[usize::from(kind & 0x7f) % self.pool.pieces.len()];
-                // What is in use: rows and entries stand at the front.
+                // Rows and entries in use are at the beginning.
                 let bytes = self.disk.bytes(piece.at, piece.len);
                 let used = bytes.iter().rposition(|byte| *byte != 0).unwrap_or(0) + 33;
                 (piece.at, used.min(piece.len))
@@ -204,7 +204,7 @@ impl Changing<'_> {
                 self.set_entries(record, &encoded, count);
             }
             6 => {
-                // A whole structure over another: what a misdirected write does.
+                // A whole structure over another, like a misdirected write.
                 let ((from, len), (to, room)) = (self.structure(input), self.structure(input));
                 let bytes = self.disk.bytes(from, len.min(room));
                 self.disk.set_bytes(to, &bytes);
@@ -219,7 +219,7 @@ impl Changing<'_> {
         self.disk.set_bytes(record + 60, &count.to_le_bytes());
     }
 
-    /// A record behind the last.
+    /// Appends a record after the last.
     fn append(&mut self, input: &mut Input<'_>) {
         let (at, header) = self.last;
         let at = at + header.total_blocks() * 4096;
@@ -268,7 +268,7 @@ fn changed(input: &mut Input<'_>) -> Arc<MemoryDisk> {
     disk
 }
 
-/// Reads what a host could: any answer is right but a panic.
+/// Reads like a host. Any answer is acceptable, but not a panic.
 fn read_all(store: &Store) {
     for volume in VOLUMES.map(VolumeId) {
         let Some(status) = store.volume_status(volume) else { continue };
@@ -289,11 +289,11 @@ fn is_sound(store: &Store) -> bool {
     store.check(CheckOptions { data: true }).is_ok_and(|report| report.findings.is_empty())
 }
 
-/// Uses a pool that is sound, and looks at it again.
+/// Uses a sound pool, and checks it again.
 fn use_pool(store: Store, disk: &Arc<MemoryDisk>) {
     for volume in VOLUMES.map(VolumeId) {
         let Some(status) = store.volume_status(volume) else { continue };
-        // A changed row may say that a volume is a snapshot, which takes no writes.
+        // A changed row may have turned a volume into a snapshot, which can't be written.
         if status.snapshot {
             continue;
         }
@@ -331,7 +331,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// The pool as it is, changes of each kind, and every entry behind the log.
+/// Returns the unchanged pool, changes of each kind, and each kind of entry after the log.
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = vec![vec![0], vec![1]];
     for structure in [0u8, 1, 0x40, 0x43, 0x80, 0x83, 0x86, 0x89, 0x8c, 0x90] {

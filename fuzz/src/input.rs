@@ -1,5 +1,5 @@
-//! What a fuzz input is taken for: a string of choices. Numbers are little endian; what is behind
-//! the end is zero, so that every input means something. [`Script`] writes what [`Input`] reads.
+//! Interprets a fuzz input as a sequence of choices. Numbers are little endian. Reads beyond the
+//! end return zeros, so that each input is valid. [`Script`] writes inputs for [`Input`].
 
 /// The choices that remain.
 pub struct Input<'a> {

@@ -1,9 +1,9 @@
-//! Fuzz targets: what a stranger can send, and what a device may hold, to code that must survive
-//! all of it. `docs/testing.md` says how they are run.
+//! Fuzz targets for code with untrusted input: from the network and from devices. `docs/testing.md`
+//! shows how to run them.
 //!
-//! A target is a function of bytes that panics where something is wrong. Most take the bytes for
-//! a list of choices ([`input`]) and build from them what nearly makes sense, so that what lies
-//! behind the first checks is reached. [`seeds`] are where the search starts.
+//! A target is a function of bytes that panics on a defect. Most targets interpret the bytes as a
+//! list of choices ([`input`]), and build nearly valid structures from them, so that these pass the
+//! first checks. The search starts from [`seeds`].
 
 pub mod backing;
 pub mod cdb;

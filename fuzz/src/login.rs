@@ -1,13 +1,12 @@
-//! Everything before full-feature phase: login requests with any flags, `key=value` texts whole
-//! and in pieces, CHAP, discovery. The first byte of an input says whether bytes come as they are
-//! or as PDUs.
+//! The login phase: login requests with any flags, `key=value` texts in one or several PDUs, CHAP,
+//! discovery. The first byte of an input selects whether the bytes are sent unchanged or as PDUs.
 
 use iscsi::Event;
 
 use crate::input::{Input, Script};
 use crate::peer::{INITIATOR, Peer, TARGET, target, text};
 
-/// Requests of one input.
+/// The maximum number of requests of an input.
 const REQUESTS_MAX: usize = 24;
 
 /// Runs the target.
@@ -47,7 +46,7 @@ pub fn run(bytes: &[u8]) {
     assert!(target.sessions().is_empty());
 }
 
-/// The bytes of the header that an input may change.
+/// The bytes of a header that an input may change.
 const BEND_BYTES: usize = 48;
 
 fn drain(peer: &mut Peer) {
@@ -60,12 +59,12 @@ fn drain(peer: &mut Peer) {
     assert_eq!(peer.connection.output_bytes(), 0);
 }
 
-/// A request that is not bent.
+/// Appends an unchanged request.
 fn request(script: Script, opcode: u8, flags: u8, text: &[u8]) -> Script {
     script.u8(opcode).u8(flags).u8(0).u8(0).content(text)
 }
 
-/// Logins of each sort that goes through, and CHAP up to a wrong answer.
+/// Returns successful logins of each kind, and CHAP up to a wrong response.
 pub fn seeds() -> Vec<Vec<u8>> {
     let start = || Script::new().u8(1);
     let names = [("InitiatorName", INITIATOR), ("TargetName", TARGET)];

@@ -1,23 +1,23 @@
-//! Parameter lists that are nearly right, so that what is behind the first checks is reached:
-//! EXTENDED COPY in both forms, UNMAP, MODE SELECT, PERSISTENT RESERVE OUT.
+//! Parameter lists that are nearly valid, so that they pass the first checks: EXTENDED COPY in both
+//! forms, UNMAP, MODE SELECT, PERSISTENT RESERVE OUT.
 //!
-//! An input is a list of commands. Each list is built from its fields; then the input may change
-//! single bytes of it, or cut it.
+//! An input is a list of commands. Each parameter list is built from its fields; then the input may
+//! change single bytes of it, or truncate it.
 
 use crate::hosts::{Hosts, LUNS, naa};
 use crate::input::{Input, Script};
 
-/// Commands of one input.
+/// The maximum number of commands of an input.
 const COMMANDS_MAX: usize = 24;
 
-/// A CSCD descriptor (SPC-4, 6.4.5.1): a volume's, or one with a designator of any kind.
+/// Returns a CSCD descriptor (SPC-4, 6.4.5.1): a volume's, or one with any kind of designator.
 fn cscd(input: &mut Input<'_>) -> Vec<u8> {
     let kind = input.u8();
     let mut out = vec![0xe4, 0, 0, 0, 1, 3, 0, 16];
     match kind & 0x0f {
         0..=11 => out.extend(naa(kind & 3 | u8::from(kind & 3 == 0))),
         12 => {
-            // A T10 vendor designator, cut as the input says.
+            // A T10 vendor designator, truncated to the input's length.
             out = vec![0xe4, kind >> 4, 0, 0, 2, 1, 0, 20];
             out.extend(b"HOLDFASTHF0000000100");
         }
@@ -34,7 +34,7 @@ fn cscd(input: &mut Input<'_>) -> Vec<u8> {
     out
 }
 
-/// A block-to-block segment descriptor (SPC-4, 6.4.6.2).
+/// Returns a block-to-block segment descriptor (SPC-4, 6.4.6.2).
 fn segment(input: &mut Input<'_>) -> Vec<u8> {
     let flags = input.u8();
     let mut out = vec![2, flags & 3, 0, 0x18];
@@ -56,7 +56,7 @@ fn segment(input: &mut Input<'_>) -> Vec<u8> {
 
 fn copy_list(input: &mut Input<'_>, lid4: bool) -> Vec<u8> {
     let (cscds, segments) = (input.below(5), input.below(6));
-    // More than is taken, now and then.
+    // Sometimes more than the limit.
     let times = input.pick(&[1, 1, 1, 1, 1, 1, 14, 30]);
     let cscds: Vec<u8> = (0..cscds).flat_map(|_| cscd(input)).collect();
     let segments: Vec<u8> = (0..segments).flat_map(|_| segment(input)).collect();
@@ -78,7 +78,7 @@ fn copy_list(input: &mut Input<'_>, lid4: bool) -> Vec<u8> {
     out
 }
 
-/// UNMAP (SBC-3, 5.28.2).
+/// Builds UNMAP (SBC-3, 5.28.2).
 fn unmap_list(input: &mut Input<'_>) -> Vec<u8> {
     let descriptors = input.below(5);
     let times = input.pick(&[1, 1, 1, 1, 1, 1, 103, 129]);
@@ -96,7 +96,7 @@ fn unmap_list(input: &mut Input<'_>) -> Vec<u8> {
     out
 }
 
-/// MODE SELECT with what MODE SENSE has answered, so that all but what is changed is right.
+/// Builds MODE SELECT from an answer of MODE SENSE, so that all unchanged bytes are valid.
 fn mode_list(input: &mut Input<'_>, hosts: &mut Hosts, who: usize, lun: [u8; 8]) -> Vec<u8> {
     let (page, long, no_descriptor) = (input.u8() & 0x3f, input.coin(), input.coin());
     let flags = if no_descriptor { 8 } else { 0 };
@@ -116,7 +116,7 @@ fn mode_list(input: &mut Input<'_>, hosts: &mut Hosts, who: usize, lun: [u8; 8])
     list
 }
 
-/// PERSISTENT RESERVE OUT (SPC-4, 6.16.3).
+/// Builds PERSISTENT RESERVE OUT (SPC-4, 6.16.3).
 fn reserve_list(input: &mut Input<'_>) -> Vec<u8> {
     let mut out = vec![0; 24];
     (out[7], out[15]) = (input.u8() & 3, input.u8() & 3);
@@ -124,8 +124,8 @@ fn reserve_list(input: &mut Input<'_>) -> Vec<u8> {
     out
 }
 
-/// POPULATE TOKEN (SBC-4, 5.18.2) or WRITE USING TOKEN (5.56.2), the second with the token that the
-/// session has made last.
+/// Builds POPULATE TOKEN (SBC-4, 5.18.2), or WRITE USING TOKEN (5.56.2) with the session's last
+/// token.
 fn token_list(input: &mut Input<'_>, hosts: &mut Hosts, who: usize, write: bool) -> Vec<u8> {
     let mut list = vec![0; if write { 536 } else { 16 }];
     list[2] = input.u8() & 3;
@@ -155,7 +155,7 @@ fn token_list(input: &mut Input<'_>, hosts: &mut Hosts, who: usize, write: bool)
     list
 }
 
-/// SET TARGET PORT GROUPS (SPC-4, 6.45.2).
+/// Builds SET TARGET PORT GROUPS (SPC-4, 6.45.2).
 fn group_list(input: &mut Input<'_>) -> Vec<u8> {
     let mut list = vec![0; 4];
     for _ in 0..input.below(4) {
@@ -164,7 +164,7 @@ fn group_list(input: &mut Input<'_>) -> Vec<u8> {
     list
 }
 
-/// What the input still does to a list that was right: bytes that differ, another length.
+/// Lets the input change a valid list: single bytes, or the length.
 fn bend(input: &mut Input<'_>, list: &mut Vec<u8>) {
     for _ in 0..input.below(4) {
         let (at, byte) = (usize::from(input.u16()), input.u8());
@@ -181,12 +181,12 @@ fn bend(input: &mut Input<'_>, list: &mut Vec<u8>) {
 }
 
 fn length(list: &[u8], change: u8) -> [u8; 4] {
-    // Mostly the list's own length.
+    // Mostly the actual length of the list.
     let length = if change < 0xf0 { list.len() as u32 } else { (change & 0x0f).into() };
     length.to_be_bytes()
 }
 
-/// One command, with its list.
+/// Runs one command with its list.
 fn command(input: &mut Input<'_>, hosts: &mut Hosts) {
     let what = input.u8();
     let (who, lun) = (input.below(3), LUNS[input.below(LUNS.len())]);
@@ -232,7 +232,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// A copy within volume 1, in either form.
+/// Appends a copy within volume 1, in either form.
 fn copy(lid4: u8) -> Vec<u8> {
     let script = Script::new().u8(0).u8(lid4).u8(0).u8(0).u8(2).u8(1).u8(0);
     // Two descriptors of volumes 1 and 3, and a segment from one to the other.
@@ -241,7 +241,7 @@ fn copy(lid4: u8) -> Vec<u8> {
     script.u8(1).u8(0).u8(0).u8(0).u8(0).u8(0).u8(0).done()
 }
 
-/// One list of each kind.
+/// Returns one list of each kind.
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = vec![copy(0), copy(1), [copy(1), copy(0)].concat()];
     let unmap = Script::new().u8(0).u8(2).u8(0).u8(0).u8(2).u8(0).number(8).number(8);

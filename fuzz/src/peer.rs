@@ -1,4 +1,4 @@
-//! The initiator's end of a connection: bytes in, bytes out, and what must hold of them.
+//! The initiator's end of a connection: bytes in, bytes out, and their invariants.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use iscsi::{
     TargetConfig,
 };
 
-/// The initiator that is let in without a proof.
+/// The initiator that logs in without authentication.
 pub const INITIATOR: &str = "iqn.2026-01.example:initiator";
 /// The target.
 pub const TARGET: &str = "iqn.2026-01.example:target";
 /// Bytes in a basic header segment (RFC 7143, 11.2.1).
 pub const BHS_BYTES: usize = 48;
-/// The most data in a PDU that this initiator declares to take.
+/// MaxRecvDataSegmentLength of this initiator.
 const SEGMENT_BYTES: usize = 4096;
-/// What a target may hold to be sent, and what one more answer adds.
+/// The most output that a target may queue, and the most that one more answer adds.
 const OUTPUT_BYTES: usize = 1 << 20;
 const ANSWER_BYTES: usize = 1 << 20;
 
-/// Lets names in that start as ours do; those with `chap` in them have to prove it.
+/// Admits names with our prefix; names that contain `chap` must authenticate.
 struct Known;
 
 impl Access for Known {
@@ -35,7 +35,7 @@ impl Access for Known {
     }
 }
 
-/// A target with limits that are soon reached.
+/// Creates a target with low limits.
 pub fn target() -> Arc<Target> {
     let portal = |address: &str, tag| {
         let address = address.parse().expect("the address is constant");
@@ -64,7 +64,7 @@ pub fn target() -> Arc<Target> {
     })
 }
 
-/// The most commands that such a target may hold unanswered for a connection.
+/// The most unanswered commands of a connection of such a target.
 pub const OUTSTANDING_MAX: usize = 8 + 4;
 
 /// The initiator's end.
@@ -73,21 +73,21 @@ pub struct Peer {
     pub connection: Connection,
     /// The time.
     pub now: Duration,
-    /// How the bytes are cut on their way in.
+    /// The size of the pieces in which bytes arrive.
     pub chunk: usize,
     /// Whether headers have digests.
     pub header_digest: bool,
     /// Whether data segments have digests.
     pub data_digest: bool,
-    /// The session, as the target named it.
+    /// The session handle (TSIH).
     pub tsih: u16,
     cid: u16,
     inbox: Vec<u8>,
-    /// What the next status must be numbered, once it is known.
+    /// The next StatSN, once it is known.
     stat_sn: Option<u32>,
 }
 
-/// `key=value` pairs as they are sent (RFC 7143, 6.1).
+/// Encodes `key=value` pairs (RFC 7143, 6.1).
 pub fn text(pairs: &[(&str, &str)]) -> Vec<u8> {
     pairs.iter().flat_map(|(key, value)| format!("{key}={value}\0").into_bytes()).collect()
 }
@@ -102,7 +102,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 }
 
 impl Peer {
-    /// A connection that was just accepted.
+    /// Creates a connection that was just accepted.
     pub fn new(target: &Arc<Target>, cid: u16) -> Self {
         let now = Duration::from_secs(100);
         let opening = Opening {
@@ -125,7 +125,7 @@ impl Peer {
         }
     }
 
-    /// The header of a login request.
+    /// Returns the header of a login request.
     pub fn login_header(&self, flags: u8, cmd_sn: u32) -> [u8; BHS_BYTES] {
         let mut bhs = [0; BHS_BYTES];
         (bhs[0], bhs[1]) = (0x43, flags);
@@ -137,7 +137,7 @@ impl Peer {
         bhs
     }
 
-    /// Logs in with these keys; whether the target agreed.
+    /// Logs in with these keys. Returns whether that succeeded.
     pub fn log_in(&mut self, keys: &[(&str, &str)], cmd_sn: u32) -> bool {
         let segment = SEGMENT_BYTES.to_string();
         let mut all = vec![
@@ -161,7 +161,7 @@ impl Peer {
         true
     }
 
-    /// The bytes of a PDU.
+    /// Returns the bytes of a PDU.
     pub fn frame(&self, mut bhs: [u8; BHS_BYTES], data: &[u8]) -> Vec<u8> {
         bhs[5..8].copy_from_slice(&(data.len() as u32).to_be_bytes()[1..]);
         let mut bytes = bhs.to_vec();
@@ -184,7 +184,7 @@ impl Peer {
         self.push(&bytes);
     }
 
-    /// Gives bytes to the target, as long as it takes them.
+    /// Passes bytes to the target, as long as it accepts them.
     pub fn push(&mut self, bytes: &[u8]) {
         let mut done = 0;
         while done < bytes.len() {
@@ -206,7 +206,7 @@ impl Peer {
         }
     }
 
-    /// Takes up to `bytes_max` bytes of what the target sends.
+    /// Receives up to `bytes_max` bytes of the target's output.
     pub fn pull(&mut self, bytes_max: usize) {
         let mut left = bytes_max;
         while self.connection.has_output() && left > 0 {
@@ -224,7 +224,7 @@ impl Peer {
         }
     }
 
-    /// Reads what came, PDU by PDU; the tags and lengths of the transfers that were asked for.
+    /// Reads all received PDUs. Returns the tags, offsets and lengths of R2Ts.
     pub fn read(&mut self) -> Vec<(u32, u32, u32, u32)> {
         let mut asked = Vec::new();
         while let Some((bhs, bytes)) = self.next_pdu() {
@@ -233,7 +233,7 @@ impl Peer {
                 self.stat_sn = Some(want.wrapping_add(1));
             }
             if bhs[0] == 0x31 {
-                assert!(word(&bhs, 44) > 0, "an R2T for nothing");
+                assert!(word(&bhs, 44) > 0, "an R2T for no data");
                 asked.push((word(&bhs, 16), word(&bhs, 20), word(&bhs, 40), word(&bhs, 44)));
             }
             self.inbox.drain(..bytes);
@@ -244,7 +244,7 @@ impl Peer {
         asked
     }
 
-    /// The next PDU in the inbox, if it is there wholly, and its length with all that follows it.
+    /// Returns the next complete PDU in the inbox, and its length with padding and digests.
     fn next_pdu(&self) -> Option<([u8; BHS_BYTES], usize)> {
         let bhs = *self.inbox.first_chunk::<BHS_BYTES>()?;
         assert!(
@@ -272,8 +272,8 @@ impl Peer {
     }
 }
 
-/// Whether a PDU of the target takes a number from StatSN (RFC 7143, 4.2.2.2): those that carry a
-/// status, or that answer.
+/// Returns whether a PDU of the target has a StatSN (RFC 7143, 4.2.2.2): if it carries a status, or
+/// is a response.
 fn advances(bhs: &[u8; BHS_BYTES]) -> bool {
     match bhs[0] {
         0x20 => word(bhs, 16) != u32::MAX,

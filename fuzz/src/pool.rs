@@ -1,5 +1,5 @@
-//! A small pool as it stands on a disk: how it is made, where its structures are, and how their
-//! checksums are made right again after something was changed.
+//! A small pool on a disk: creates it, locates its structures, and corrects their checksums after
+//! changes.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,15 +19,15 @@ use store::{Change, OpenOptions, Store, VolumeChange};
 use crate::decode::seal_superblock;
 use crate::disk::{Image, MemoryDisk};
 
-/// The size of the pool: the smallest that there is.
+/// The size of the pool, which is the minimum.
 pub const POOL_BYTES: u64 = 256 << 20;
 
-/// Where in a superblock the root key is, and what it says of the log and the tables.
+/// The offsets in a superblock of the root key, the log and the tables.
 const ROOT_KEY_AT: u64 = 32;
 const LOG_PREVIOUS_AT: u64 = 160;
 const ROOTS_AT: [u64; 5] = [176, 200, 224, 352, 376];
 const STREAMS_AT: [u64; 3] = [248, 272, 296];
-/// What the rows of a table refer to.
+/// What the rows of a table point to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rows {
     Nodes,
@@ -35,26 +35,26 @@ enum Rows {
     Others,
 }
 
-/// Where in a reference and in the row of a node the checksum is.
+/// The offset of the checksum in a reference and in the row of a node.
 const SUM_IN_REFERENCE: u64 = 8;
 const SUM_IN_NODE_ROW: u64 = 12;
 
-/// A structure whose checksum its parent keeps.
+/// A structure whose checksum is in its parent.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
     /// Its first byte on the disk.
     pub at: u64,
-    /// How long it is.
+    /// Its length.
     pub len: usize,
     sum_at: u64,
 }
 
-/// A pool, and where everything in it is.
+/// A pool, and the locations of its structures.
 pub struct Pool {
     image: Arc<Image>,
     /// The newest superblock.
     pub superblock: Superblock,
-    /// Where it is.
+    /// Its location.
     pub superblock_at: u64,
     /// Pages, nodes and pieces of streams: children before their parents.
     pub pieces: Vec<Piece>,
@@ -66,7 +66,7 @@ fn options() -> OpenOptions {
     OpenOptions { memory_bytes: 1 << 20, ..OpenOptions::default() }
 }
 
-/// Opens what is on a disk.
+/// Opens the pool on a disk.
 pub fn open(disk: &Arc<MemoryDisk>) -> Result<Store, store::StoreError> {
     Store::open(disk.clone(), options())
 }
@@ -75,7 +75,7 @@ fn done(result: Result<block::VolumeReply, block::VolumeError>) {
     result.expect("the pool is sound and has room");
 }
 
-/// Writes blocks that differ.
+/// Writes distinct blocks.
 pub fn write(store: &Store, volume: VolumeId, block: u64, blocks: u64, seed: u8) {
     let bytes: Vec<u8> =
         (0..blocks * 4096).map(|at| (at / 4096) as u8 ^ (at as u8).wrapping_mul(seed)).collect();
@@ -108,9 +108,9 @@ fn create(store: &Store, blocks: u64) -> VolumeId {
     id
 }
 
-/// Volumes of one, two and three levels, data, patterns and copies that share leaves; a checkpoint,
-/// and some records behind it. The log stands near the end of its segment, as recovery looks
-/// through all of the rest.
+/// Fills a pool: volumes of one, two and three levels, with data, patterns and copies that share
+/// leaves; a checkpoint, and some records after it. The log is near the end of its segment, because
+/// recovery scans the rest of the segment.
 fn fill_pool(disk: &Arc<MemoryDisk>) {
     Store::create(&**disk, &[3; 64]).expect("the disk is large enough");
     let store = open(disk).expect("it was just made");
@@ -141,7 +141,7 @@ fn fill_pool(disk: &Arc<MemoryDisk>) {
 }
 
 impl Pool {
-    /// The one pool that all inputs change.
+    /// Returns the pool that all inputs change.
     pub fn get() -> &'static Self {
         static POOL: OnceLock<Pool> = OnceLock::new();
         POOL.get_or_init(|| {
@@ -151,7 +151,7 @@ impl Pool {
         })
     }
 
-    /// A disk that holds it.
+    /// Returns a new disk with the pool.
     pub fn disk(&self) -> Arc<MemoryDisk> {
         Arc::new(MemoryDisk::new(POOL_BYTES, self.image.clone()))
     }
@@ -185,7 +185,7 @@ impl Pool {
         pool
     }
 
-    /// Where a place is on the disk.
+    /// Returns the offset of an address on the disk.
     pub fn offset(&self, place: Place) -> u64 {
         self.superblock.geometry.offset_bytes(place)
     }
@@ -254,7 +254,7 @@ impl Pool {
     }
 }
 
-/// Makes all checksums right: as if the one who changed the bytes had the pool's key.
+/// Corrects all checksums, like an attacker with the pool's key.
 pub fn reseal(disk: &MemoryDisk, pool: &Pool, records: &[u64]) {
     let mut root_key = [0; 32];
     root_key.copy_from_slice(&disk.bytes(pool.superblock_at + ROOT_KEY_AT, 32));

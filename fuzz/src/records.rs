@@ -1,8 +1,8 @@
-//! The array's records as a pool may hold them: JSON that was damaged, objects that contradict
-//! each other. An array either refuses them, or serves, changes and stores what it has read.
+//! Records of the array's objects that may be invalid: damaged JSON, or contradictions between
+//! objects. An array either refuses them, or serves, changes and stores the objects.
 //!
-//! An input is a list of records: kind and ids of the key, then the value; lines apart, so that a
-//! dictionary of JSON helps.
+//! An input is a list of records: kind and ids of the key, then the value. Values are separated by
+//! newlines, so that a dictionary of JSON helps.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use block::{SectorCount, VolumeId};
 use crate::backing::MemoryStore;
 use crate::input::{Input, Script};
 
-/// Records of one input.
+/// The maximum number of records of an input.
 const RECORDS_MAX: usize = 24;
 
 type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// An id: mostly one of few, so that records speak of each other.
+/// Returns an id, mostly one of few, so that records refer to each other.
 fn id(input: &mut Input<'_>) -> u64 {
     match input.u8() {
         0xff => u64::MAX,
@@ -28,7 +28,7 @@ fn id(input: &mut Input<'_>) -> u64 {
     }
 }
 
-/// A key of a kind that is known, or any.
+/// Returns a key of a known kind, or any key.
 fn key(input: &mut Input<'_>) -> Vec<u8> {
     let ids = match input.u8() % 8 {
         0 => return b"s".to_vec(),
@@ -47,7 +47,7 @@ fn key(input: &mut Input<'_>) -> Vec<u8> {
     key
 }
 
-/// The volumes and snapshots that the records name; some are missing.
+/// Returns the volumes and snapshots to which the records refer; some are missing.
 fn volumes(pairs: &Pairs, missing: u8) -> HashMap<VolumeId, (SectorCount, bool)> {
     let ids = pairs.keys().filter_map(|key| Some((key.first()?, key.get(1..9)?)));
     ids.filter(|(kind, _)| matches!(**kind, b'v' | b'n'))
@@ -73,7 +73,7 @@ pub fn run(bytes: &[u8]) {
     let backing = Arc::new(MemoryStore::new(pairs, volumes, u64::MAX));
     let Ok(array) = Array::open(backing.clone(), false) else { return };
     use_all(&array);
-    // What it stored it must be able to read, and find the same in it.
+    // The array must be able to read its own records, with the same result.
     let again = Array::open(backing, false).expect("an array reads what it has written");
     assert_eq!(again.counts(), array.counts());
     assert_eq!(again.settings(), array.settings());
@@ -81,7 +81,7 @@ pub fn run(bytes: &[u8]) {
     assert_eq!(again.hosts(None, 100), array.hosts(None, 100));
 }
 
-/// Looks at everything, and changes what there is.
+/// Reads all objects, and changes them.
 fn use_all(array: &Array) {
     let (volumes, hosts) = (array.volumes(None, false, 100), array.hosts(None, 100));
     let _ = array.connections(None, None);
@@ -114,7 +114,7 @@ fn record(script: Script, kind: u8, ids: &[u8], value: &str) -> Script {
     script.u8(kind).raw(ids).content(value.as_bytes())
 }
 
-/// Arrays that are right.
+/// Returns valid arrays.
 pub fn seeds() -> Vec<Vec<u8>> {
     let settings = concat!(
         r#"{"v":1,"name":"lab","target_name":"iqn.2026-01.example:t","#,

@@ -1,4 +1,4 @@
-//! Requests to the management interface: any method, path, query, headers and body, in a row.
+//! Sequences of requests to the management interface: any method, path, query, headers and body.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use tower::ServiceExt;
 use crate::backing::MemoryStore;
 use crate::input::{Input, Script};
 
-/// Requests of one input.
+/// The maximum number of requests of an input.
 const REQUESTS_MAX: usize = 16;
 
 const METHODS: [&str; 8] = ["GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS", "BREW"];
 
-/// Where there is something, and places near by: as many as five bits choose from.
+/// Existing paths, and similar ones: 32, selected by five bits.
 const PATHS: [&str; 32] = [
     "/v1/version",
     "/v1/status",
@@ -98,8 +98,8 @@ impl Watch for Quiet {
     }
 }
 
-/// The interface over an array without objects. It is made once, as that takes long, and every
-/// input leaves it as it was.
+/// The interface of an array without objects. It is created once, because that takes long, and
+/// cleared after each input.
 struct World {
     runtime: Runtime,
     store: Arc<MemoryStore>,
@@ -117,7 +117,7 @@ impl World {
         let array = Arc::new(array);
         let token = Token::from_entropy(&[0xab; 32]);
         let exposed = token.expose().to_owned();
-        // Time stands still, so that who guesses tokens is slowed down as well.
+        // The clock is stopped, so that the delay for wrong tokens never ends.
         let sources = Sources { uptime_ms: Box::new(|| 0), entropy: Box::new(|| Some([0xcd; 32])) };
         let history = history::History::open(Box::new(history::Memory::default()), [0; 16]);
         let history = history.expect("memory can be written");
@@ -141,7 +141,7 @@ impl World {
         }
     }
 
-    /// Takes all objects away again.
+    /// Deletes all objects.
     fn clear(&self) -> Result<(), array::Error> {
         self.store.set_room(u64::MAX);
         for connection in self.array.shared_connections(None, None)? {
@@ -206,7 +206,7 @@ thread_local! {
     static WORLD: World = World::new();
 }
 
-/// The request that the input describes; `None` where HTTP itself has no such request.
+/// Returns the input's request, or `None` if it is not valid HTTP.
 fn request(input: &mut Input<'_>, token: &str) -> Option<Request<Body>> {
     let method = METHODS[input.below(METHODS.len())];
     let path = match input.u8() {
@@ -240,7 +240,7 @@ async fn send(router: &Router, request: Request<Body>) {
     let is_text = response.headers().get("content-type").is_some_and(|kind| kind != JSON);
     let body = response.into_body().collect().await.expect("the body is in memory").to_bytes();
     assert_ne!(status, StatusCode::INTERNAL_SERVER_ERROR, "{}", body.escape_ascii());
-    // Metrics are the only answer that is no JSON.
+    // Only metrics are not JSON.
     if head || body.is_empty() || is_text && status == StatusCode::OK {
         return;
     }
@@ -267,17 +267,17 @@ pub fn run(bytes: &[u8]) {
                 }
             }
         });
-        world.clear().expect("all that was made can be taken away");
+        world.clear().expect("all objects can be deleted");
     });
 }
 
-/// A request by its method, as [`METHODS`] counts them, and its path.
+/// Appends a request by its method's index in [`METHODS`] and its path.
 fn ask(script: Script, method: u8, path: &str, body: &str) -> Script {
     let at = PATHS.iter().position(|known| *known == path).expect("a path of the list");
     script.u8(method).u8(at as u8).u8(0).u8(0).content(body.as_bytes())
 }
 
-/// Every path with every method, and the life of a volume.
+/// Returns each path with each method, and the life of a volume.
 pub fn seeds() -> Vec<Vec<u8>> {
     const GET: u8 = 0;
     const POST: u8 = 1;

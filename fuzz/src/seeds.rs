@@ -1,20 +1,20 @@
-//! All targets by name, with their seeds.
+//! All targets, with their names and seeds.
 
 use std::path::Path;
 
 use crate::{cdb, connection, decode, filter, image, login, parameters, records, requests};
 
-/// A target: its name, what it does with an input, and where the search starts.
+/// A target: its name, its function, and its seeds.
 pub struct Target {
-    /// The name of the program, too.
+    /// The name, also that of the program.
     pub name: &'static str,
-    /// Takes an input; panics where something is wrong.
+    /// Runs an input; panics on a defect.
     pub run: fn(&[u8]),
-    /// The inputs to start from.
+    /// Returns the first inputs of the search.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-/// Every target, in the order in which they are run.
+/// All targets, in the order of running.
 pub const TARGETS: [Target; 9] = [
     Target { name: "iscsi_login", run: login::run, seeds: login::seeds },
     Target { name: "iscsi_connection", run: connection::run, seeds: connection::seeds },
@@ -27,10 +27,11 @@ pub const TARGETS: [Target; 9] = [
     Target { name: "api_requests", run: requests::run, seeds: requests::seeds },
 ];
 
-/// Names the directory to which a target writes its seeds, instead of running.
+/// The environment variable with the directory for seeds. If set, a target writes its seeds there
+/// instead of running.
 const DIRECTORY: &str = "FUZZ_SEEDS";
 
-/// Writes the seeds of a target and ends, if the environment asks for it: `FUZZ_SEEDS=DIRECTORY`.
+/// Writes the seeds of a target and exits, if `FUZZ_SEEDS` is set.
 pub fn write_if_asked(name: &str) {
     let Some(directory) = std::env::var_os(DIRECTORY) else { return };
     match write(Path::new(&directory), name) {

@@ -1,5 +1,4 @@
-//! Volumes that do what a request says, and check that it may be asked: the model behind the
-//! device server.
+//! The volumes of the device server: they execute requests, and check that these are allowed.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +10,10 @@ use block::{
 };
 
 const SECTOR: usize = SECTOR_BYTES as usize;
-/// What is written beyond this, from a volume's start, is not kept: nobody reads it here.
+/// Data written at or beyond this offset is discarded, because no test reads it.
 const KEPT_SECTORS: u64 = 4096;
 
-/// Sectors that are not zeros.
+/// Nonzero sectors.
 type Sectors = BTreeMap<(VolumeId, u64), [u8; SECTOR]>;
 
 /// All volumes.
@@ -24,18 +23,18 @@ pub struct Volumes {
     mapped: BTreeMap<(VolumeId, u64), ()>,
 }
 
-/// The array's own volume, where RODs stand: the only one that no host sees and requests name.
+/// The array's own volume for RODs: the only one in requests that no host can access.
 pub const OWN_VOLUME: VolumeId = VolumeId(99);
-/// Its size: room for a few of the largest.
+/// Its size: space for a few of the largest RODs.
 pub const OWN_SIZE: SectorCount = SectorCount((64 << 30) / SECTOR_BYTES);
 
-/// What the initiator sees of a volume; a request for another is a fault.
+/// Returns the initiator's view of a volume. A request for any other volume is a defect.
 fn seen(luns: &LunMap, id: VolumeId) -> &VolumeAttributes {
     let volume = luns.luns.values().find(|volume| volume.id == id);
     volume.unwrap_or_else(|| panic!("volume {id} is not the initiator's"))
 }
 
-/// The range is one that this initiator may name.
+/// Checks that this initiator may access a range.
 fn check_range(luns: &LunMap, id: VolumeId, range: SectorRange) {
     if id == OWN_VOLUME {
         assert!(!range.is_empty() && range.fits(OWN_SIZE), "{range:?} of the array's own volume");
@@ -43,30 +42,30 @@ fn check_range(luns: &LunMap, id: VolumeId, range: SectorRange) {
     }
     let volume = seen(luns, id);
     assert!(!range.is_empty(), "an empty range of volume {id}");
-    assert!(range.fits(volume.size), "{range:?} passes the end of volume {id}");
+    assert!(range.fits(volume.size), "{range:?} exceeds volume {id}");
     let block = volume.logical_block.sectors();
     let aligned = range.start.0.is_multiple_of(block) && range.count.0.is_multiple_of(block);
     assert!(aligned, "{range:?} is not in whole logical blocks of volume {id}");
 }
 
-/// The data is the range's, and not more than a volume takes at once.
+/// Checks that the data has the length of the range, and does not exceed the maximum transfer.
 fn check_data(range: SectorRange, data: &DataOut) {
     assert_eq!(Some(data.len() as u64), range.bytes());
     assert!(data.len() as u64 <= limits::TRANSFER_BYTES_MAX);
     assert_eq!(data.phase(), range.start.offset_in_block_bytes());
 }
 
-/// The part of a range that is kept.
+/// Returns the part of a range whose data is kept.
 fn kept(range: SectorRange) -> std::ops::Range<u64> {
     let end = (range.start.0 + range.count.0).min(KEPT_SECTORS);
     range.start.0.min(end)..end
 }
 
 impl Volumes {
-    /// Does a request of an initiator that sees `luns`.
+    /// Executes a request of an initiator with access to `luns`.
     ///
     /// # Panics
-    /// If the request is none that may be asked.
+    /// If the request is not allowed.
     pub fn serve(
         &mut self,
         luns: &LunMap,
@@ -223,12 +222,12 @@ impl Volumes {
     }
 }
 
-/// Data as a transport hands it over for this CDB.
+/// Returns data like a transport for this CDB.
 pub fn data_out(cdb: &[u8], bytes: &[u8]) -> DataOut {
     DataOut::from_bytes(bytes, scsi::data_out_phase(cdb))
 }
 
-/// A frame of these bytes.
+/// Returns a frame with these bytes.
 pub fn frame(bytes: &[u8]) -> Frame {
     FrameMut::from_bytes(bytes).freeze()
 }

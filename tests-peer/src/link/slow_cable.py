@@ -1,7 +1,7 @@
-"""A cable that takes time: two TAP devices, whose frames arrive at the other one after a while.
+"""A slow cable: two TAP devices that are connected with a delay.
 
-Arguments: the names of both devices, the delay of a frame in milliseconds, by how much it varies,
-and how many of a hundred are lost. Says "ready" when both are there, and ends with its input.
+Arguments: the names of both devices, the delay of a frame in milliseconds, the jitter, and the
+percentage of lost frames. Prints "ready" when both devices exist, and exits when its input ends.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ TUNSETIFF = 0x400454CA
 IFF_TAP = 0x0002
 IFF_NO_PI = 0x1000
 FRAME_BYTES_MAX = 65536
-# What is on its way at once, at the most, as a router has room for.
+# The maximum number of frames in transit, like the queue of a router.
 ON_THEIR_WAY_MAX = 10000
 
 
@@ -47,7 +47,7 @@ def main():
                 continue
             if drawn.uniform(0, 100) < lost_percent or len(on_their_way) >= ON_THEIR_WAY_MAX:
                 continue
-            # In the order in which they were sent.
+            # Frames are delivered in the order of sending.
             last[at] = max(last[at], now + (delay_ms + drawn.uniform(0, varies_ms)) / 1000)
             count += 1
             heapq.heappush(on_their_way, (last[at], count, 1 - at, frame))
@@ -56,7 +56,7 @@ def main():
             try:
                 os.write(ends[to], frame)
             except OSError:
-                # The other end is not up yet, or has no room: it is lost.
+                # The other end is not up yet, or is full: the frame is lost.
                 pass
 
 

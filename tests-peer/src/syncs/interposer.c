@@ -1,16 +1,16 @@
-/* Loaded before the C library into the process under test (LD_PRELOAD): writes down what the
- * process gives to the pool's file, by system calls and by io_uring, what the kernel has ended, and
- * when an answer goes to a host. It changes nothing, but that it can refuse io_uring.
+/* Loaded before the C library into the process under test (LD_PRELOAD). Traces the process's writes
+ * and flushes of the pool's file (by system calls and by io_uring), their completions, and answers
+ * to hosts. It has no effect on the process, except that it can refuse io_uring.
  *
- *   W id offset bytes durable head,head,...   a write; of each 4 KiB its first 8 bytes
+ *   W id offset bytes durable head,head,...   a write, with the first 8 bytes of each 4 KiB
  *   F id                                      a flush of the whole file
- *   D id result                               what was begun has ended
- *   A opcode                                  a PDU of this opcode goes to a host
- *   R descriptor                              a ring of io_uring was made
- *   X what                                    something that this does not understand
+ *   D id result                               the completion of a write or flush
+ *   A opcode                                  a PDU with this opcode is sent to a host
+ *   R descriptor                              an io_uring was created
+ *   X what                                    an operation that is not supported here
  *
- * A line is in the trace before what it tells goes on. TRACE_FILE names the trace, TRACE_POOL the
- * pool's file; TRACE_NO_URING refuses io_uring. */
+ * A line is in the trace before its operation continues. TRACE_FILE is the path of the trace,
+ * TRACE_POOL that of the pool's file; TRACE_NO_URING refuses io_uring. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -98,7 +98,7 @@ static void tell_write(uint64_t id, const struct iovec *vectors, size_t count, u
     put(length);
 }
 
-/* What the kernel has ended since the last look. */
+/* Traces completions since the last call. */
 static void ended(void) {
     for (int at = 0; at < ring_count; at++) {
         struct ring *ring = &rings[at];
@@ -117,7 +117,7 @@ static void ended(void) {
     }
 }
 
-/* What the process has put into a ring since the last look. */
+/* Traces submissions to a ring since the last call. */
 static void begun(struct ring *ring) {
     if (!ring->sq || !ring->sqes)
         return;
@@ -227,7 +227,7 @@ void *mmap64(void *at, size_t length, int protection, int flags, int fd, off_t o
     return mapped("mmap64", at, length, protection, flags, fd, offset);
 }
 
-/* A ring that is closed, so that its number can be another's. */
+/* Forgets a closed ring, because its descriptor may be reused. */
 int close(int fd) {
     typedef int (*close_fn)(int);
     pthread_mutex_lock(&lock);
@@ -241,7 +241,7 @@ int close(int fd) {
     return REAL(close_fn, "close")(fd);
 }
 
-/* A ring whose memory goes: what has ended is told before. */
+/* Traces completions before the memory of a ring is unmapped. */
 int munmap(void *at, size_t length) {
     typedef int (*munmap_fn)(void *, size_t);
     if (ring_count) {
@@ -325,7 +325,7 @@ static int flushed(const char *name, int fd) {
 int fdatasync(int fd) { return flushed("fdatasync", fd); }
 int fsync(int fd) { return flushed("fsync", fd); }
 
-/* Something goes to a socket: a PDU, if it is as long as the header of one. */
+/* Traces data sent to a socket: a PDU, if it has the length of a header. */
 static void answers(int fd, const struct iovec *vectors, size_t count) {
     struct stat found;
     if (!count || vectors[0].iov_len < 48 || fstat(fd, &found) || !S_ISSOCK(found.st_mode))
