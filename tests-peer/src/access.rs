@@ -18,11 +18,11 @@ const SECRET: &str = "a-secret-of-16-b";
 /// Creates separate volumes and hosts on `array`, and tries every way around the connections. `own`
 /// is a volume of the test's first host.
 pub fn access(report: &mut Report, array: &Array, own: &Target) {
-    report.check("a stranger finds no target and no volume", || stranger(own));
+    report.check("an unknown initiator discovers no target and no volume", || stranger(own));
     report.check("a host sees only the volumes connected to it", || neighbour(array, own));
     report.check("EXTENDED COPY reaches no volume of another host", || copy(array, own));
     report.check("a volume that was disconnected is gone at once", || disconnect(array));
-    report.check("CHAP: only the right secret gets in", || chap(array));
+    report.check("CHAP: only the right secret is accepted", || chap(array));
 }
 
 /// Returns the guarded host's volume, for the tests that continue with CHAP.

@@ -83,14 +83,14 @@ pub fn answers(report: &mut Report, array: &mut Array, one: &Target, other: &Tar
         ensure!(take.is_done(&mut host)?, "a miscompare");
         holds(&mut host, &take)
     });
-    report.check("the same, by a session that takes the place of the old one", || {
+    report.check("the same, by a session that replaces the old one", || {
         let take = Take::of(2);
         let mut old = enter(one, ISID)?;
         take.lose(&mut old)?;
         ensure!(take.is_done(&mut enter(one, ISID)?)?, "a miscompare");
         Ok(String::new())
     });
-    report.check("its answer read, and not acknowledged: GOOD", || {
+    report.check("its answer received but not acknowledged: GOOD", || {
         let take = Take::of(3);
         ensure!(take.is_done(&mut enter(one, ISID)?)?, "the first");
         ensure!(take.is_done(&mut enter(one, ISID)?)?, "a miscompare");
@@ -118,7 +118,7 @@ pub fn answers(report: &mut Report, array: &mut Array, one: &Target, other: &Tar
         ensure!(!take.is_done(&mut enter(one, ISID)?)?, "GOOD");
         Ok(String::new())
     });
-    report.check("over kill -9: GOOD, and a MISCOMPARE for another", || killed(array, one));
+    report.check("after kill -9: GOOD, and MISCOMPARE for another host", || killed(array, one));
     report.check("killed at any moment of the command: GOOD", || killed_amid(array, one));
 }
 

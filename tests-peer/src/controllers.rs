@@ -57,13 +57,9 @@ fn under_load(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { controllers: Controllers::Two, ..Shape::default() };
     let mut array = crate::array(arguments, shape)?;
     let targets = at_each(&array)?;
-    report.check("what is written at one controller is read at the other", || across(&targets));
-    report.check("ports say how they are reached, whichever has the pool", || {
-        states(&array, &targets)
-    });
-    report.check("registrations without APTPL hold when the other takes over", || {
-        registered(&array, &targets)
-    });
+    report.check("data written at one controller is read at the other", || across(&targets));
+    report.check("ports report their access states with either owner", || states(&array, &targets));
+    report.check("registrations without APTPL survive a takeover", || registered(&array, &targets));
     let hosts: Vec<Host> = targets.iter().map(|_| Host::default()).collect();
     let mut random = Random::new(arguments.seed);
     let name = |host| format!("the host at ct{host}: not refused, every byte right");
@@ -72,7 +68,7 @@ fn under_load(report: &mut Report, arguments: &Arguments) -> Result<()> {
             one_round(report, &array, &hosts, round, &mut random);
         }
     });
-    report.check("a takeover goes on from what was followed", || {
+    report.check("a takeover starts from the followed state", || {
         let log = array.whole_log()?;
         let [followed, not] =
             ["the log was followed by", "the pool was recovered from its checkpoint"]
@@ -80,7 +76,7 @@ fn under_load(report: &mut Report, arguments: &Arguments) -> Result<()> {
         ensure!(followed > 0, "{followed} takeovers did, and {not} did not:\n{log}");
         Ok(format!("{followed} of {}", followed + not))
     });
-    report.check("two controllers stopped, nothing is wrong with the pool", || {
+    report.check("after both controllers stop, the pool is sound", || {
         array.stop()?;
         array.inspect().map(|_| String::new())
     });
@@ -218,12 +214,12 @@ fn stopped_for_long(report: &mut Report, arguments: &Arguments) -> Result<()> {
     both(&array)?;
     let targets = at_each(&array)?;
     let there = at(&targets[0], &targets[1]);
-    report.check("stopped for a moment, a controller goes on with what it has", || {
+    report.check("a briefly stopped controller continues with its commands", || {
         let status = late_write(&second.0, &targets[0], &there, Duration::from_millis(300), 1)?;
         ensure!(status == Some(Status::Good), "the write ended with {status:?}");
         Ok(String::new())
     });
-    report.check("stopped for long, it does nothing of what it has", || {
+    report.check("a controller that was stopped for long executes no old command", || {
         let status = late_write(&second.0, &targets[0], &there, LONG, 2)?;
         ensure!(status != Some(Status::Good), "the late write was done");
         let mut session = Session::connect(&targets[0].config())?;
@@ -232,7 +228,7 @@ fn stopped_for_long(report: &mut Report, arguments: &Arguments) -> Result<()> {
         Ok(String::new())
     });
     report.check("and serves hosts again", || across(&targets));
-    report.check("asked to end, it leaves the other one alone", || {
+    report.check("a termination leaves the other controller running", || {
         signal(second.0.id().into(), "TERM")?;
         let status = second.0.wait()?;
         ensure!(status.success(), "it ended with {status}");
@@ -284,7 +280,7 @@ fn late_write(
 fn asked_to_end(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { controllers: Controllers::First, ..Shape::default() };
     let mut array = crate::array(arguments, shape)?;
-    report.check("asked to end while it takes over, it ends", || {
+    report.check("a termination during a takeover succeeds", || {
         for after in [0, 5, 15, 30, 60, 120] {
             let mut second = Owned(array.command()?.args(["--controller", "ct1"]).spawn()?);
             both(&array)?;
@@ -301,7 +297,7 @@ fn asked_to_end(report: &mut Report, arguments: &Arguments) -> Result<()> {
         }
         Ok(String::new())
     });
-    report.check("asked to end while it gives way, it ends in order", || {
+    report.check("a termination during a switch is clean", || {
         for after in [5, 15, 30, 60] {
             let second = Owned(array.command()?.args(["--controller", "ct1"]).spawn()?);
             both(&array)?;
@@ -324,7 +320,7 @@ fn asked_to_end(report: &mut Report, arguments: &Arguments) -> Result<()> {
     array.stop()?;
     let shape = Shape { controllers: Controllers::Two, ..Shape::default() };
     let array = crate::array(arguments, shape)?;
-    report.check("one that has ended refuses hosts, and the other one serves", || {
+    report.check("a stopped controller refuses hosts, and the other serves", || {
         let [here, there] =
             <[Target; 2]>::try_from(at_each(&array)?).map_err(|_| anyhow!("there are two"))?;
         signal(owner(&array)?.pid, "TERM")?;

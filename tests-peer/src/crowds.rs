@@ -59,17 +59,18 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     array.host("crowd", &names.iter().map(String::as_str).collect::<Vec<_>>())?;
     let target = array.volume("crowded", "1G", "peer", 1)?;
     array.verb(&["connect", "crowded", "crowd", "--lun", "1"])?;
-    report.check("1,000 sessions at both, through a switch and when the owner is killed", || {
-        thousand(&array, &target, &names)
-    });
+    report.check(
+        "1,000 sessions at both controllers survive a switch and a kill of the owner",
+        || thousand(&array, &target, &names),
+    );
     report.check("a volume's limit holds over both together, and after a switch", || {
         limited(&array, &target)
     });
-    report.check("1,100 connections that say nothing keep nobody out", || stalled(&array, &target));
-    report.check("sessions that take nothing cost the forwarding one little", || {
+    report.check("1,100 silent connections do not keep hosts out", || stalled(&array, &target));
+    report.check("sessions that do not receive cost the forwarding controller little", || {
         deaf(&array, &target)
     });
-    report.check("after all that both end in order", || {
+    report.check("afterwards both shut down cleanly", || {
         both(&array)?;
         array.stop()?;
         array.inspect().map(|_| String::new())
@@ -257,27 +258,30 @@ fn few_descriptors(report: &mut Report, arguments: &Arguments) -> Result<()> {
     both(&array)?;
     array.host("peer", &[INITIATOR])?;
     let target = array.volume("few", "1G", "peer", 1)?;
-    report.check("a forwarding one without descriptors for all lives, and serves again", || {
-        let before = other(&array)?;
-        let forwarding = before.number();
-        let there = at(&array, &target, forwarding)?;
-        let coming = (0..COMING).map(|number| {
-            // Some are closed at once.
-            from_elsewhere(&there.portal, ELSEWHERE + number % ADDRESSES)
-        });
-        let silent: Vec<_> = coming.collect();
-        let begin = Instant::now();
-        while begin.elapsed() < ALIVE {
-            let mut session = Session::connect(&at(&array, &target, 1 - forwarding)?.config())?;
+    report.check(
+        "a forwarding controller survives a lack of descriptors, and serves again",
+        || {
+            let before = other(&array)?;
+            let forwarding = before.number();
+            let there = at(&array, &target, forwarding)?;
+            let coming = (0..COMING).map(|number| {
+                // Some are closed at once.
+                from_elsewhere(&there.portal, ELSEWHERE + number % ADDRESSES)
+            });
+            let silent: Vec<_> = coming.collect();
+            let begin = Instant::now();
+            while begin.elapsed() < ALIVE {
+                let mut session = Session::connect(&at(&array, &target, 1 - forwarding)?.config())?;
+                past_attentions(|| session.read(0, 1, BLOCK))?;
+                thread::sleep(Duration::from_millis(200));
+            }
+            drop(silent);
+            let mut session = insist(&there, Instant::now(), LOGIN)?;
             past_attentions(|| session.read(0, 1, BLOCK))?;
-            thread::sleep(Duration::from_millis(200));
-        }
-        drop(silent);
-        let mut session = insist(&there, Instant::now(), LOGIN)?;
-        past_attentions(|| session.read(0, 1, BLOCK))?;
-        ensure!(other(&array)?.pid == before.pid, "it was ended");
-        Ok(String::new())
-    });
+            ensure!(other(&array)?.pid == before.pid, "it was ended");
+            Ok(String::new())
+        },
+    );
     drop(serving);
     Ok(())
 }

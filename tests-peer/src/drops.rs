@@ -50,22 +50,22 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
         let worker = scope.spawn(|| good.work(&other));
         for (lun, way) in [(2, Way::Unmapped), (3, Way::Eradicated)] {
             let wide = array.volume(&format!("wide-{lun}"), "64T", "peer", lun)?;
-            report.check(&format!("{way:?}: written all over, beside another host"), || {
+            report.check(&format!("{way:?}: sparsely written, beside another host"), || {
                 scatter(&wide, blocks, arguments.seed + u64::from(lun))?;
                 Ok(format!("{} MiB in use, {}", used_mib(&array)?, slowest(&good)))
             });
-            report.check(&format!("{way:?}: let go, beside another host"), || {
+            report.check(&format!("{way:?}: freed, beside another host"), || {
                 let freed = let_go(&array, &wide, without_mib, lun, way)?;
                 Ok(format!("{freed}, {}", slowest(&good)))
             });
         }
-        report.check("the other host's commands have all ended, and every byte is right", || {
+        report.check("the other host's commands have all ended, with the right data", || {
             good.stop.store(true, Ordering::Relaxed);
             worker.join().map_err(|_| anyhow!("the other host panicked"))?
         });
         anyhow::Ok(())
     })?;
-    report.check("killed and started, all is there, and nothing is wrong with the pool", || {
+    report.check("after a kill and restart, all data is present, and the pool is sound", || {
         array.kill()?;
         array.start()?;
         good.verify(&mut Session::connect(&other.config())?)?;

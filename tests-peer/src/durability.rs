@@ -40,7 +40,7 @@ pub fn flush(report: &mut Report, array: &mut Array, target: &Target) {
         ensure!(page.get(2).is_some_and(|flags| flags & 4 != 0), "WCE is 0");
         Ok(String::new())
     });
-    report.check("flush: kill -9 loses nothing behind SYNCHRONIZE CACHE or FUA", || {
+    report.check("flush: kill -9 loses nothing before SYNCHRONIZE CACHE, nor FUA writes", || {
         let mut random = Random::new(3);
         let data: Vec<Vec<u8>> = (0..64).map(|_| random.bytes(WRITE_BYTES)).collect();
         let mut session = Session::connect(&target.config())?;

@@ -60,7 +60,7 @@ pub fn integrity(report: &mut Report, array: &mut Array, target: &Target, name: 
 /// Each device has its own superblocks, of which the newest counts; the next checkpoint rewrites
 /// them, and a pass does not check them.
 fn superblocks(report: &mut Report, array: &Array) {
-    report.check("superblocks that turn under a running array are written anew", || {
+    report.check("corrupt superblocks of a running array are rewritten", || {
         for offset in [0, 8 << 20] {
             turn(&array.pool().join("pool.data"), offset + 70)?;
             scrub(array)?;
@@ -76,7 +76,7 @@ fn superblocks(report: &mut Report, array: &Array) {
 
 /// With one device there is no other copy of the corrupted bytes.
 fn lost_for_good(report: &mut Report, array: &mut Array, target: &Target, name: &str, data: &[u8]) {
-    report.check("blocks that turned are listed by volume and LBA", || {
+    report.check("corrupt blocks are listed by volume and LBA", || {
         turn_blocks(array, data)?;
         scrub(array)?;
         let mut listed = Vec::new();
@@ -93,7 +93,7 @@ fn lost_for_good(report: &mut Report, array: &mut Array, target: &Target, name: 
         Ok(format!("{} ranges", listed.len()))
     });
     report.check("a host gets MEDIUM ERROR with the first lost LBA", || lost(target, data));
-    report.check("an overwrite heals, and the next pass lists nothing", || {
+    report.check("an overwrite repairs a block, and the next pass finds nothing", || {
         let mut session = Session::connect(&target.config())?;
         for mib in [DATA_MIB, COPY_MIB] {
             for block in DAMAGED {
@@ -110,7 +110,7 @@ fn lost_for_good(report: &mut Report, array: &mut Array, target: &Target, name: 
 
 /// With several devices, the others can reconstruct it.
 fn lost_on_one(report: &mut Report, array: &mut Array, target: &Target, data: &[u8]) {
-    report.check("blocks that turned are written anew by a pass", || {
+    report.check("a pass rewrites corrupt blocks", || {
         turn_blocks(array, data)?;
         let before = devices::mended(array)?;
         scrub(array)?;
@@ -120,7 +120,7 @@ fn lost_on_one(report: &mut Report, array: &mut Array, target: &Target, data: &[
         ensure!(devices::mended(array)? == before + mended, "hosts found more that is wrong");
         Ok(format!("{mended} blocks"))
     });
-    report.check("no host's block was lost, and the next passes list nothing", || {
+    report.check("no block was lost, and the next passes find nothing", || {
         // What was rewritten on reading is listed by the pass that follows.
         scrub(array)?;
         for entry in damage(array)? {
@@ -131,7 +131,7 @@ fn lost_on_one(report: &mut Report, array: &mut Array, target: &Target, data: &[
         ensure!(damage(array)?.is_empty(), "{:?}", damage(array)?);
         Ok(String::new())
     });
-    report.check("blocks that turned are right for hosts before a pass has seen them", || {
+    report.check("hosts read corrupt blocks correctly before a pass", || {
         turn_blocks(array, data)?;
         is_right(&mut Session::connect(&target.config())?, data)?;
         // What reads have rewritten is listed until the next pass has ended.

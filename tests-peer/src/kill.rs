@@ -68,7 +68,7 @@ fn kill(
             return;
         }
     }
-    report.check("every acknowledged block is there", || {
+    report.check("every acknowledged block is present", || {
         load.verify().map(|blocks| format!("{blocks} blocks, seed {seed}"))
     });
     report.check("inspect finds nothing after an orderly stop", || {
@@ -100,7 +100,7 @@ fn without_devices(
             Ok(format!("{detail}, all were in {} ms later", rebuilt.as_millis()))
         });
     }
-    report.check("every acknowledged block is there", || {
+    report.check("every acknowledged block is present", || {
         load.verify().map(|blocks| format!("{blocks} blocks, seed {seed}"))
     });
     report.check("a scrub finds nothing", || {

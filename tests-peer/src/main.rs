@@ -60,39 +60,51 @@ use target::{INITIATOR, Target};
 type Group = (&'static str, &'static str, fn(&mut Report, &Arguments) -> Result<()>);
 
 const GROUPS: &[Group] = &[
-    ("verbs", "the command line, and what hosts see of a change", run_verbs),
+    ("verbs", "the command line, and the effect of changes on hosts", run_verbs),
     ("tools", "libiscsi's tools and sg3_utils' decoders", run_tools),
     ("qemu", "qemu's iscsi driver, with and without digests", run_qemu),
-    ("access", "who may reach what; CHAP", run_access),
-    ("offload", "copies, fills, unmaps and compares beside a model, over a restart", run_offload),
-    ("reservations", "reservations and what else hosts set, through kill -9", run_reservations),
-    ("answers", "COMPARE AND WRITE sent again, its answer lost, through kill -9", run_answers),
+    ("access", "access of initiators to volumes; CHAP", run_access),
+    ("offload", "copies, fills, unmaps and compares against a model, with a restart", run_offload),
+    (
+        "reservations",
+        "reservations and other states set by hosts, through kill -9",
+        run_reservations,
+    ),
+    ("answers", "COMPARE AND WRITE repeated after a lost answer, through kill -9", run_answers),
     ("switches", "offloads switched off and on under load", run_switches),
-    ("tokens", "ROD tokens: what they carry, cost and outlive", run_tokens),
-    ("paths", "two target port groups, and what a host makes of them", run_paths),
-    ("hosts", "the lab's hosts: their counters are the array's; paths, refusals, top", hosts::run),
-    ("linear", "races on a few blocks, judged for linearizability", run_linear),
-    ("aborts", "what was aborted takes effect before the answer, or never", run_aborts),
-    ("hostile", "initiators that take and never give, beside a good one", run_hostile),
-    ("bounded", "the largest form of each command, beside another host", run_bounded),
-    ("managed", "each management request at its largest, beside a host", managed::run),
+    ("tokens", "ROD tokens: their data, cost and lifetime", run_tokens),
+    ("paths", "two target port groups, and a host's use of them", run_paths),
+    (
+        "hosts",
+        "the lab's hosts: their counters equal the array's; paths, refusals, top",
+        hosts::run,
+    ),
+    ("linear", "races on a few blocks, checked for linearizability", run_linear),
+    ("aborts", "aborted commands take effect before the answer, or never", run_aborts),
+    ("hostile", "initiators that exhaust resources, beside a good one", run_hostile),
+    ("bounded", "each command at its maximum size, beside another host", run_bounded),
+    ("managed", "each management request at its maximum size, beside a host", managed::run),
     ("fuzz", "random PDUs and commands of several hosts, beside a good one", run_fuzz),
-    ("snapshots", "snapshots, groups, clones, and the way back from the end", run_snapshots),
-    ("space", "what takes space, one commit an offload, a full pool", run_space),
-    ("overwrites", "a pool in ordinary use takes overwrites, over restarts", overwrites::run),
-    ("drops", "a volume that was written all over goes, beside a host that writes", drops::run),
-    ("reduction", "a volume's switches, and what the background pass finds", run_reduction),
-    ("integrity", "bytes that turn: found, named, refused, healed", run_integrity),
-    ("durability", "what is there after a kill; how long recovery takes", run_durability),
-    ("syncs", "what is answered was synced, by what the kernel was given", run_syncs),
-    ("kill", "kill -9 under load; every acknowledged byte is there", kill::run),
-    ("restarts", "killed and started again by itself; no host is refused", restarts::run),
-    ("controllers", "two of them, killed, stopped and switched under load", controllers::run),
-    ("upgrades", "a new program under two controllers, and the way back", upgrades::run),
-    ("link", "two of them on two machines, and the network between them", link::run),
-    ("addresses", "two machines that have their addresses in turn", link::run_addresses),
-    ("devices", "the same on six files, of which two fail each time", kill::run_devices),
-    ("widths", "a lost device is made up for on the others, and devices change", widths::run),
+    ("snapshots", "snapshots, groups, clones, and recovery of destroyed objects", run_snapshots),
+    ("space", "use of space, one commit per offload, a full pool", run_space),
+    (
+        "overwrites",
+        "a pool in ordinary use accepts overwrites, also after restarts",
+        overwrites::run,
+    ),
+    ("drops", "freeing of a sparsely written volume, beside a host that writes", drops::run),
+    ("reduction", "a volume's switches, and the background pass", run_reduction),
+    ("integrity", "corrupt bytes: found, located, refused, repaired", run_integrity),
+    ("durability", "data after a kill; the duration of recovery", run_durability),
+    ("syncs", "acknowledged data was synced before, by a trace of system calls", run_syncs),
+    ("kill", "kill -9 under load; no acknowledged data is lost", kill::run),
+    ("restarts", "killed and restarted by the supervisor; no host is refused", restarts::run),
+    ("controllers", "two controllers, killed, stopped and switched under load", controllers::run),
+    ("upgrades", "an upgrade of two controllers, and a rollback", upgrades::run),
+    ("link", "two controllers on two machines, and the network between them", link::run),
+    ("addresses", "addresses that move between two machines", link::run_addresses),
+    ("devices", "kill -9 on six devices, of which two fail each time", kill::run_devices),
+    ("widths", "a lost device is rebuilt on the others, and devices change", widths::run),
     ("conformance", "iscsi-test-cu, a row for each suite", run_conformance),
 ];
 
@@ -202,10 +214,10 @@ fn run_offload(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let two = array.volume("two", "64T", "peer", 2)?;
     let third = array.volume("three", "1G", "peer", 3)?;
     transfers::transfers(report, &third);
-    report.check("GET LBA STATUS tells the truth", || offload::lba_status(&one));
-    report.check("random CDBs are answered and harm nothing", || offload::nonsense(&one));
+    report.check("GET LBA STATUS reports the right states", || offload::lba_status(&one));
+    report.check("random CDBs are answered and do no harm", || offload::nonsense(&one));
     let mut kept = None;
-    report.check("1500 random operations leave every byte right", || {
+    report.check("1500 random operations give the expected data", || {
         let mut world = offload::World::new([&one, &two], arguments.seed)?;
         world.run(1500)?;
         world.verify()?;
@@ -213,12 +225,12 @@ fn run_offload(report: &mut Report, arguments: &Arguments) -> Result<()> {
         Ok(format!("seed {}", arguments.seed))
     });
     let Some(mut world) = kept else { return Ok(()) };
-    report.check("after an orderly stop inspect finds nothing", || {
+    report.check("after a clean shutdown inspect finds nothing", || {
         array.stop()?;
         array.inspect()?;
         Ok(String::new())
     });
-    report.check("after the restart every byte and name is the same", || {
+    report.check("a restart keeps all data and names", || {
         let took = array.start()?;
         world.reconnect([&one, &two])?;
         world.verify()?;

@@ -25,11 +25,14 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let mut array = crate::array(arguments, shape)?;
     let targets = at_each(&array)?;
     both(&array)?;
-    report.check("a controller that is stopped stays down, and the owner goes on", || {
-        array.verb(&["controller", "stop", "ct1"])?;
-        is_down(&array, &targets, 1)
-    });
-    report.check("the last one can't be stopped, nor can they be switched", || {
+    report.check(
+        "an administratively stopped controller stays down, and the owner continues",
+        || {
+            array.verb(&["controller", "stop", "ct1"])?;
+            is_down(&array, &targets, 1)
+        },
+    );
+    report.check("the last controller can't be stopped or switched", || {
         for (verb, why) in [("stop", "only one that runs"), ("switch", "was stopped")] {
             let name = (verb == "stop").then_some("ct0");
             let verb: Vec<&str> = ["controller", verb].into_iter().chain(name).collect();
@@ -38,7 +41,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
         }
         is_down(&array, &targets, 1)
     });
-    report.check("it stays down when the owner is killed, which is started again", || {
+    report.check("it stays down when the owner is killed and restarted", || {
         let before = status(&array, "pid", 0)?.as_u64().context("no process")?;
         signal(before, "KILL")?;
         let begin = Instant::now();

@@ -188,29 +188,29 @@ fn overwrites(
         random: Random::new(seed << 8 | n),
     };
     let mut hosts: Vec<Host> = (0..HOSTS).map(host).collect();
-    report.check("a pool is filled beyond half", || {
+    report.check("a pool is filled to more than half", || {
         all(&mut hosts, target, |host, session, _| host.fill(session))?;
         in_use(array)
     });
-    report.check("each overwrite is taken", || {
+    report.check("each overwrite is accepted", || {
         let said =
             all(&mut hosts, target, |host, session, pace| host.overwrite(session, span, pace))?;
         Ok(format!("{said}; {}", in_use(array)?))
     });
-    report.check("stopped in order and started, it takes each overwrite again", || {
+    report.check("after a clean restart it accepts each overwrite again", || {
         array.stop()?;
         let took = array.start()?;
         let said =
             all(&mut hosts, target, |host, session, pace| host.overwrite(session, span, pace))?;
         Ok(format!("ready in {} ms; {said}; {}", took.as_millis(), in_use(array)?))
     });
-    report.check("killed and started, every byte is what was written last", || {
+    report.check("after a kill and restart, all data is that of the last writes", || {
         array.kill()?;
         let took = array.start()?;
         all(&mut hosts, target, |host, session, _| host.verify(session))?;
         Ok(format!("ready in {} ms", took.as_millis()))
     });
-    report.check("and nothing is wrong with the pool", || {
+    report.check("and the pool is sound", || {
         array.stop()?;
         array.inspect().map(|_| String::new())
     });

@@ -56,7 +56,7 @@ pub fn paths(report: &mut Report, array: &Array, target: &Target) -> Result<()> 
         ensure!(first.read(8, 8, BLOCK)? == [6; 4096], "the paths lead to different volumes");
         Ok(String::new())
     });
-    report.check("with no active path any path takes one back", || {
+    report.check("without an active path, any recovered path is used", || {
         let (mut first, mut second) = connect(target, &other)?;
         set(&mut first, &[(UNAVAILABLE, 1), (STANDBY, 2)])?;
         refused(&second.test_unit_ready()?, CHANGED)?;
@@ -68,7 +68,7 @@ pub fn paths(report: &mut Report, array: &Array, target: &Target) -> Result<()> 
         }
         Ok(String::new())
     });
-    report.check("a state that there is not is refused, and nothing changes", || {
+    report.check("an invalid access state is refused, without effect", || {
         let (mut first, _) = connect(target, &other)?;
         for wrong in [&[(STANDBY, 1), (14, 2)][..], &[(STANDBY, 1), (STANDBY, 3)]] {
             let list = descriptors(wrong);

@@ -34,19 +34,21 @@ enum End {
 /// Ends and starts `array`, which has two volumes that nothing else uses.
 pub fn power(report: &mut Report, array: &mut Array, one: &Target, other: &Target) {
     for (end, name) in [(End::Killed, "kill -9"), (End::Stopped, "SIGTERM")] {
-        report.check(&format!("{name}: RESERVE is gone, another host gets the unit"), || {
-            reserve(array, one, end)
-        });
-        report.check(&format!("{name}: access states that a host has set are gone"), || {
+        report
+            .check(&format!("{name}: RESERVE is gone, another host can reserve the unit"), || {
+                reserve(array, one, end)
+            });
+        report.check(&format!("{name}: access states set by hosts are gone"), || {
             access_states(array, one, end)
         });
         report.check(&format!("{name}: APTPL decides for each volume by itself"), || {
             registrations(array, one, other, end)
         });
     }
-    report.check("starts, resets and lost sessions are told as what they are", || {
-        attentions(array, one)
-    });
+    report.check(
+        "starts, resets and lost sessions are reported by their own unit attentions",
+        || attentions(array, one),
+    );
 }
 
 fn again(array: &mut Array, end: End) -> Result<()> {

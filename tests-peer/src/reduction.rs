@@ -35,7 +35,7 @@ const NAMES: [&str; 4] = ["left", "packed", "shared", "reduced"];
 pub fn switches(report: &mut Report, array: &mut Array) {
     let texts: Vec<Vec<u8>> = (0..NAMES.len() as u64).map(|seed| text(SOME, seed)).collect();
     let mut targets = Vec::new();
-    report.check("data takes what a volume's switches make of it", || {
+    report.check("stored data depends on the volume's switches", || {
         for (lun, (name, (dedup, compress))) in (1..).zip(NAMES.iter().zip(SWITCHES)) {
             let switches = ["--deduplication", dedup, "--compression", compress];
             let create = ["volume", "create", name, "--size", "1G"];
@@ -58,13 +58,13 @@ pub fn switches(report: &mut Report, array: &mut Array) {
         }
         Ok(told.join(", "))
     });
-    report.check("a copy shares whatever the switches are", || {
+    report.check("a copy shares blocks with any setting of the switches", || {
         let mut session = Session::connect(&targets[0].config())?;
         let more = grown(array, || copy(&mut session, 0, 10 * SOME, SOME))?;
         ensure!(more == 0, "{more} bytes");
         Ok(String::new())
     });
-    report.check("switches hold from then on, over a kill, and for clones", || {
+    report.check("switches persist over a kill, and apply to clones", || {
         hold(array, &targets, &texts)
     });
     report.check("a snapshot has no switches", || {
@@ -73,7 +73,7 @@ pub fn switches(report: &mut Report, array: &mut Array) {
         ensure!(refused.code == 1, "it ended with {}: {}", refused.code, refused.text);
         Ok(String::new())
     });
-    report.check("everything is read as it was written", || {
+    report.check("all data reads back as written", || {
         for (target, text) in targets.iter().zip(&texts) {
             let mut session = Session::connect(&target.config())?;
             verify(&mut session, 0, text)?;
@@ -117,7 +117,7 @@ fn hold(array: &mut Array, targets: &[Target], texts: &[Vec<u8>]) -> Result<Stri
 pub fn pass(report: &mut Report, array: &mut Array, target: &Target) {
     let noise = Random::new(31).bytes(MIB as usize);
     let mut before = 0;
-    report.check("what was written at the same moment is stored once after a pass", || {
+    report.check("duplicates written at the same time are stored once after a pass", || {
         before = data_bytes(array)?;
         let mut session = Session::connect(&target.config())?;
         let places: Vec<u64> = (0..AT_ONCE).collect();
@@ -132,7 +132,7 @@ pub fn pass(report: &mut Report, array: &mut Array, target: &Target) {
         Ok(format!("{} KiB", missed >> 10))
     });
     let prose = text(16, 5);
-    report.check("what was compressed block by block is packed together", || {
+    report.check("separately compressed blocks are packed together", || {
         let mut session = Session::connect(&target.config())?;
         let blocks: Vec<(u64, &[u8])> = (0..).zip(prose.chunks(POOL_BLOCK)).collect();
         let small = grown(array, || {
@@ -154,7 +154,7 @@ pub fn pass(report: &mut Report, array: &mut Array, target: &Target) {
         ensure!(*counted == ended, "counters tell {counted}, the verb {ended}");
         Ok(format!("{} KiB became {} KiB", small >> 10, (small - less) >> 10))
     });
-    report.check("a pass is one at a time, can be stopped, and a kill harms nothing", || {
+    report.check("only one pass runs, it can be stopped, and a kill does no harm", || {
         let mut refused = 0;
         for _ in 0..10 {
             array.verb(&["pool", "optimize"])?;
@@ -177,7 +177,7 @@ pub fn pass(report: &mut Report, array: &mut Array, target: &Target) {
 /// Passes begin by themselves, and find what was missed. `target` is a volume of a fresh array with
 /// [`OFTEN_SETTINGS`].
 pub fn schedule(report: &mut Report, array: &Array, target: &Target) {
-    report.check("passes begin by themselves, and find what was missed", || {
+    report.check("passes start automatically, and find missed duplicates", || {
         let before = data_bytes(array)?;
         let mut session = Session::connect(&target.config())?;
         let noise = Random::new(33).bytes(MIB as usize);

@@ -22,13 +22,13 @@ pub const APTPL: u8 = 0x01;
 
 /// Kills and restarts `array`, which has `kept` and `lost`, two volumes that nothing else uses.
 pub fn reservations(report: &mut Report, array: &mut Array, kept: &Target, lost: &Target) {
-    report.check("APTPL: registrations and reservation outlive kill -9", || {
+    report.check("APTPL: registrations and reservations survive kill -9", || {
         restart(array, kept, lost)
     });
-    report.check("ports keep their ids where --iscsi names them in another order", || {
+    report.check("ports keep their ids when --iscsi lists them in another order", || {
         reorder(array, kept)
     });
-    report.check("APTPL: what has been cleared stays so", || {
+    report.check("APTPL: cleared registrations do not return", || {
         let mut session = Session::connect(&kept.config())?;
         good(out(&mut session, REGISTER_AND_IGNORE, APTPL, 0, HOLDER)?)?;
         good(out(&mut session, CLEAR, 0, HOLDER, 0)?)?;

@@ -130,18 +130,21 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
             // The supervisor detects and kills a stopped process.
             for signal in ["KILL", "STOP"] {
                 let after = Duration::from_millis(200 + random.below(500));
-                report.check(&format!("kill -{signal} {round}: hosts go on by themselves"), || {
-                    thread::sleep(after);
-                    one_round(&array, &hosts, signal)
-                });
+                report.check(
+                    &format!("kill -{signal} {round}: hosts recover by themselves"),
+                    || {
+                        thread::sleep(after);
+                        one_round(&array, &hosts, signal)
+                    },
+                );
             }
         }
     });
-    report.check("its memory is in huge pages, so that one that is killed is gone at once", || {
+    report.check("its memory is in huge pages, so that a killed one ends at once", || {
         let pid = array.run_file()?["pid"].as_u64().context("the run file holds no pid")?;
         in_huge_pages(pid)
     });
-    report.check("stopped, nothing is wrong with the pool", || {
+    report.check("after a shutdown the pool is sound", || {
         array.stop()?;
         array.inspect().map(|_| String::new())
     });

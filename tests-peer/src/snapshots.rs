@@ -29,22 +29,20 @@ const LOOKS: usize = 40;
 
 /// Tests everything about them. The targets are the volumes `alpha` and `beta`, of 1 GiB each.
 pub fn snapshots(report: &mut Report, array: &mut Array, [alpha, beta]: [&Target; 2]) {
-    report.check("snapshots of a group under load are of one moment", || {
+    report.check("group snapshots under load are consistent", || {
         array.verb(&["group", "create", "both", "alpha", "beta"])?;
         under_load(array, [alpha, beta])
     });
-    report.check("a clone holds what its snapshot holds, and goes its own way", || {
-        clones(array, alpha)
-    });
-    report.check("a restored volume is what it was; its hosts are told of the size", || {
+    report.check("a clone has its snapshot's data, and is independent", || clones(array, alpha));
+    report.check("a restored volume has its old data; its hosts are told the size", || {
         restores(array, alpha)
     });
-    report.check("10 snapshots cost no data, and an offload is one commit beside them", || {
+    report.check("10 snapshots take no data, and an offload remains one commit", || {
         costs(array, alpha)
     });
-    report.check("what is destroyed comes back, also after kill -9", || comes_back(array));
-    report.check("what is eradicated is gone, and its space is free", || goes(array));
-    report.check("all of it is sound", || {
+    report.check("destroyed objects can be recovered, also after kill -9", || comes_back(array));
+    report.check("eradicated objects are gone, and their space is free", || goes(array));
+    report.check("the pool is sound", || {
         array.stop()?;
         array.inspect()?;
         array.start()?;

@@ -45,7 +45,7 @@ pub fn accounting(report: &mut Report, array: &Array, target: &Target, name: &st
         ensure!(after.mapped - before.mapped == 2 * SOME * MIB, "{before:?}, then {after:?}");
         Ok(String::new())
     });
-    report.check("data takes its space, and a copy of it none", || {
+    report.check("data takes space, a copy takes none", || {
         let before = numbers(array)?;
         let mut session = Session::connect(&target.config())?;
         let mut random = Random::new(11);
@@ -61,7 +61,7 @@ pub fn accounting(report: &mut Report, array: &Array, target: &Target, name: &st
         Ok(format!("{SOME} MiB"))
     });
     report.check("an offload of any length is one commit", || one_commit(array, target));
-    report.check("what nobody maps any more is given back", || {
+    report.check("unreferenced space is freed", || {
         let mut session = Session::connect(&target.config())?;
         let before = numbers(array)?;
         good(session.unmap(&[(100 * MIB_BLOCKS, (SOME * MIB_BLOCKS) as u32)])?)?;
@@ -117,7 +117,7 @@ fn one_commit(array: &Array, target: &Target) -> Result<String> {
 
 /// A full pool returns the sense data that makes a host wait, and still serves reads.
 pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
-    report.check("a full pool says 07/27/07, reads and unmaps", || {
+    report.check("a full pool reports 07h 27h/07h, and still reads and unmaps", || {
         let mut session = Session::connect(&target.config())?;
         let mut random = Random::new(5);
         let first = random.bytes(MIB as usize);
@@ -132,8 +132,10 @@ pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
         ensure!(read.iter().all(|byte| *byte == 0), "what was unmapped does not read as zeros");
         Ok(format!("{written} MiB in a pool of 1 GiB"))
     });
-    report.check("a full pool takes what needs no space, and never says BUSY", || no_space(target));
-    report.check("a full pool that grows goes on in the same session", || {
+    report.check("a full pool accepts commands that need no space, and never reports BUSY", || {
+        no_space(target)
+    });
+    report.check("after a full pool grows, the same session continues", || {
         let mut session = Session::connect(&target.config())?;
         let mut random = Random::new(6);
         // Space that earlier tests have unmapped is used first.
@@ -162,7 +164,7 @@ pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
         ensure!(refused.code == 1, "growing to less ended with {}", refused.code);
         Ok(String::new())
     });
-    report.check("a full pool starts again, and inspect finds nothing", || {
+    report.check("a full pool can be restarted, and inspect finds nothing", || {
         array.kill()?;
         array.inspect()?;
         let took = array.start()?;
@@ -171,7 +173,7 @@ pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
         ensure!(read.iter().all(|byte| *byte == 0), "what was unmapped came back");
         Ok(format!("in {} ms", took.as_millis()))
     });
-    report.check("a full pool starts with an address that it has not served before", || {
+    report.check("a full pool starts with a new portal address", || {
         let mut session = Session::connect(&target.config())?;
         let filled = fill(&mut session, &mut Random::new(7), 3072)?;
         array.kill()?;
@@ -241,7 +243,7 @@ fn no_space(target: &Target) -> Result<String> {
 /// Hosts are notified once when a threshold is crossed, and again after it was armed again.
 /// `target` is a volume of a pool of 1 GiB with a threshold at 30%.
 pub fn thresholds(report: &mut Report, target: &Target) {
-    report.check("crossing a threshold is told once on each session", || {
+    report.check("crossing a threshold is reported once per session", || {
         // Until the array has read the new setting, which it reports too.
         std::thread::sleep(Duration::from_secs(1));
         let other = target.as_initiator(&crate::target::second(&target.initiator));
@@ -273,7 +275,7 @@ pub fn thresholds(report: &mut Report, target: &Target) {
         }
         Ok(String::new())
     });
-    report.check("mode page and log page agree with what is told", || {
+    report.check("mode page and log page agree with the reported state", || {
         let mut session = Session::connect(&target.config())?;
         let page = |session: &mut Session, cdb: [u8; 10]| -> Result<Vec<u8>> {
             let cdb = libiscsi::Cdb::raw(&cdb, libiscsi::Direction::In);

@@ -41,7 +41,7 @@ struct Load {
 
 /// Switches offloads of `target`, the volume `name`, under load.
 pub fn switches(report: &mut Report, array: &Array, target: &Target, name: &str) {
-    report.check("an offload that is off is unknown, at once, and then works again", || {
+    report.check("a disabled offload is unsupported at once, and works again when enabled", || {
         under_load(target, |load| {
             for (index, (offload, _)) in LOADS.iter().enumerate() {
                 one_by_one(array, load, name, index, offload)?;
@@ -49,7 +49,7 @@ pub fn switches(report: &mut Report, array: &Array, target: &Target, name: &str)
             Ok(())
         })
     });
-    report.check("the array's switch holds for all volumes", || {
+    report.check("the array's switch applies to all volumes", || {
         under_load(target, |load| {
             array.verb(&["array", "set", "--offload", "all=off"])?;
             let (before, after) = load.look()?;

@@ -185,7 +185,7 @@ pub fn run(
 ) {
     let durability = if commit { "commit" } else { "flush" };
     let way = if refuse_uring { "system calls" } else { "io_uring" };
-    report.check(&format!("{durability}, {way}: what is promised was synced before"), || {
+    report.check(&format!("{durability}, {way}: acknowledged data was synced before"), || {
         let trace = Trace::read(array)?;
         ensure!(trace.begins_with_flush == Some(true), "the pool was opened without a flush");
         ensure!(!refuse_uring || trace.rings == 0, "io_uring was not refused");
@@ -194,7 +194,7 @@ pub fn run(
         let note = if refuse_uring || rings > 0 { "" } else { "; the kernel refuses io_uring" };
         Ok(format!("{checked} blocks, {rings} rings{note}"))
     });
-    report.check(&format!("{durability}, {way}: a superblock names what was flushed"), || {
+    report.check(&format!("{durability}, {way}: a superblock refers to flushed data only"), || {
         array.stop()?;
         let trace = Trace::read(array)?;
         let count = superblocks(&trace, commit)?;

@@ -19,16 +19,15 @@ const TOKEN_BYTES: usize = 512;
 /// `source` and `destination` are two volumes of the array's first host.
 pub fn tokens(report: &mut Report, array: &mut Array, source: &Target, destination: &Target) {
     let mut kept = None;
-    report.check("a token carries data to another volume, and moves none", || {
+    report.check("a token copies data to another volume without a transfer", || {
         let token = carry(array, source, destination)?;
         kept = Some(token);
         Ok(format!("{SOME} MiB"))
     });
     let Some(token) = kept else { return };
-    report.check("a token that was deleted gives its space back", || {
-        deleted(array, source, destination, &token)
-    });
-    report.check("a token does not outlive the array", || {
+    report
+        .check("a deleted token's space is freed", || deleted(array, source, destination, &token));
+    report.check("a token is invalid after a restart", || {
         let mut session = Session::connect(&source.config())?;
         let token = populate(&mut session, &[(0, (SOME * MIB_BLOCKS) as u32)])?;
         array.kill()?;

@@ -34,7 +34,7 @@ pub fn tools(report: &mut Report, target: &Target, size_bytes: u64) {
         }
         Ok(format!("{} pages", known.len()))
     });
-    report.check("iscsi-readcapacity16 tells the size", || {
+    report.check("iscsi-readcapacity16 reports the size", || {
         let arguments = ["--initiator-name", &target.initiator, "--size", &target.url()];
         let text = run(20, "iscsi-readcapacity16", &arguments)?.good()?;
         ensure!(text.trim() == size_bytes.to_string(), "it says {text}, not {size_bytes}");

@@ -26,8 +26,8 @@ const LOSER: u64 = 0x4c4f;
 
 /// Transfers data of many lengths to and from `target`, a volume of 1 GiB that nothing else uses.
 pub fn transfers(report: &mut Report, target: &Target) {
-    report.check("READ and WRITE in all sizes, aligned or not", || sizes(target));
-    report.check("nothing is written behind the answer to PREEMPT AND ABORT", || preempt(target));
+    report.check("READ and WRITE of all sizes, aligned and unaligned", || sizes(target));
+    report.check("no write takes effect after the answer to PREEMPT AND ABORT", || preempt(target));
 }
 
 fn sizes(target: &Target) -> Result<String> {

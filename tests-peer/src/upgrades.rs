@@ -36,7 +36,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     beside_hosts(report, (&hosts, &targets, arguments.seed), name, |report| {
         for (way, program) in [("forth", &newer), ("back", &older), ("forth again", &newer)] {
             replace(report, &array, &hosts, way, (program, &installed));
-            report.check(&format!("{way}: the format of the pool is as it was"), || {
+            report.check(&format!("{way}: the pool's format is unchanged"), || {
                 let found = format_of(&array)?;
                 ensure!(found == format, "{found}, not {format}");
                 Ok(String::new())
@@ -48,11 +48,11 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
             ensure!(pool["format_is_latest"] == true, "{pool}");
             Ok(told)
         });
-        report.check("and is taken over", || {
+        report.check("and another takes over", || {
             go_on(&hosts, || array.verb(&["controller", "switch"]).map(drop))
         });
     });
-    report.check("stopped, nothing is wrong with the pool", || {
+    report.check("after a shutdown the pool is sound", || {
         array.stop()?;
         array.inspect().map(|_| String::new())
     });
@@ -74,7 +74,7 @@ fn replace(
     way: &str,
     (program, installed): (&Path, &PathBuf),
 ) {
-    report.check(&format!("{way}: a program that is replaced goes on"), || {
+    report.check(&format!("{way}: a replaced program continues"), || {
         let told = go_on(hosts, || install(program, installed))?;
         let running = both(array)?.map(|it| it.pid);
         ensure!(running.iter().all(|pid| is_replaced(*pid)), "one runs the new program already");
@@ -91,7 +91,7 @@ fn replace(
             Ok(told)
         },
     );
-    report.check(&format!("{way}: switched once more, both run the other program"), || {
+    report.check(&format!("{way}: after another switch, both run the other program"), || {
         let before = owner(array)?.name;
         let told = go_on(hosts, || array.verb(&["controller", "switch"]).map(drop))?;
         let found = both(array)?;

@@ -34,7 +34,7 @@ const REFUSED: &[(&[&str], i32)] = &[
 
 /// Everything that an administrator types. `target` is the volume `verbs` of 2 GiB, host `peer`.
 pub fn verbs(report: &mut Report, array: &mut Array, target: &Target) {
-    report.check("what makes no sense is refused in one line", || {
+    report.check("invalid arguments are refused in one line", || {
         for (arguments, code) in REFUSED {
             let finished = array.try_verb(arguments)?;
             let line = &finished.line;
@@ -50,7 +50,7 @@ pub fn verbs(report: &mut Report, array: &mut Array, target: &Target) {
         }
         Ok(format!("{} of them", REFUSED.len()))
     });
-    report.check("lists and shows name what was made", || {
+    report.check("lists and shows contain the created objects", || {
         for (arguments, name) in [
             (&["volume", "list"][..], "verbs"),
             (&["volume", "show", "verbs"], "verbs"),
@@ -63,7 +63,7 @@ pub fn verbs(report: &mut Report, array: &mut Array, target: &Target) {
         }
         Ok(String::new())
     });
-    report.check("a resize and a rename keep the data, and hosts are told", || {
+    report.check("a resize and a rename keep the data, and are reported to hosts", || {
         let mut session = Session::connect(&target.config())?;
         session.write(0, vec![7; 4096], 512)?;
         array.verb(&["volume", "resize", "verbs", "--size", "3G"])?;
@@ -101,7 +101,7 @@ pub fn verbs(report: &mut Report, array: &mut Array, target: &Target) {
         ensure!(inspected.code != 0, "inspect read a pool that is being written");
         Ok(finished.text.trim().to_owned())
     });
-    report.check("everything is there after a restart", || restart(array));
+    report.check("everything is present after a restart", || restart(array));
 }
 
 fn restart(array: &mut Array) -> Result<String> {

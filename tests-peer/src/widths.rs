@@ -29,7 +29,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let (programs, seed) = (crate::programs(arguments)?, arguments.seed);
     let load = Load::of(&array, &programs, &target, seed);
     let before = array.pool_number("capacity_bytes")?;
-    report.check("under load, without room for it, what a lost device had is made again", || {
+    report.check("under load and with little space, a lost device is rebuilt", || {
         let mut process = load.start()?;
         std::thread::sleep(Duration::from_secs(1));
         array.verb(&["device", "fail", "2"])?;
@@ -37,7 +37,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
         load.wait(&mut process, PATIENCE)?;
         Ok(format!("{:.1} s after it was taken out", took?.as_secs_f64()))
     });
-    report.check("after kill -9 it is where it was", || {
+    report.check("after kill -9 no part has moved back", || {
         array.kill()?;
         array.inspect()?;
         array.start()?;
@@ -45,7 +45,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
         ensure!(parts_of(&devices, 2) == Some(0), "{}", Value::from(devices));
         load.verify().map(|blocks| format!("{blocks} blocks"))
     });
-    report.check("the capacity is smaller by that", || {
+    report.check("the capacity shrinks accordingly", || {
         let now = array.pool_number("capacity_bytes")?;
         ensure!(now < before && now >= before / 4 * 3 - before / 50, "{before}, then {now}");
         Ok(format!("{} MiB, then {}", before >> 20, now >> 20))
@@ -56,14 +56,14 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
         }
         load.verify().map(|blocks| format!("{blocks} blocks"))
     });
-    report.check("they return, a scrub finds nothing", || {
+    report.check("after their return a scrub finds nothing", || {
         for device in ["0", "4"] {
             array.verb(&["device", "return", device])?;
         }
         until(&array, |devices| [0, 4].iter().all(|number| is_in(devices, *number)))?;
         devices::scrub_finds_nothing(&array).map(|bytes| format!("{} MB", bytes / 1_000_000))
     });
-    report.check("another one takes its place, and segments become wider", || {
+    report.check("a new device replaces it, and segments become wider", || {
         let place = array.scratch().join("new");
         std::fs::create_dir_all(&place)?;
         array.verb(&["device", "replace", "2", &place.display().to_string()])?;
@@ -72,7 +72,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
         let now = array.pool_number("capacity_bytes")?;
         Ok(format!("{:.1} s later, {} MiB", took.as_secs_f64(), now >> 20))
     });
-    report.check("one is removed, and all is there", || {
+    report.check("one is removed, and all data is present", || {
         array.verb(&["device", "remove", "1"])?;
         let took = until(&array, |devices| devices.len() == 5)?;
         let blocks = load.verify()?;

@@ -67,9 +67,7 @@ pub fn bounded(
         });
         let before = array.peak_kib();
         let forms = forms(&names);
-        report.check("each command that the array tells of has a row", || {
-            every_command(&units[0], &forms)
-        });
+        report.check("each reported command has a row", || every_command(&units[0], &forms));
         for form in &forms {
             let target = &units[form.on as usize];
             let name = format!("{} ({})", form.name, form.on.says());
@@ -85,18 +83,18 @@ pub fn bounded(
         for (name, way) in
             [("ABORT TASK", Abort::Task), ("COPY OPERATION ABORT", Abort::CopyOperation)]
         {
-            report.check(&format!("the longest copy ends behind {name}"), || {
+            report.check(&format!("the longest copy ends after {name}"), || {
                 good.beside(|| abort(&units[On::Empty as usize], &names, &good, way))
             });
         }
         check_growth(report, array, before);
         good.stop.store(true, Ordering::Relaxed);
-        report.check("every command of the other host ended, and every byte is right", || {
+        report.check("the other host's commands all ended, with the right data", || {
             let detail = worker.join().map_err(|_| anyhow!("it panicked"))??;
             Ok(format!("{detail}; {}", slowest.says()))
         });
     });
-    report.check("after kill -9 the pool opens, and the other host's bytes are there", || {
+    report.check("after kill -9 the pool opens with the other host's data", || {
         array.kill()?;
         let took = array.start()?;
         good.verify(&mut Session::connect(&watched.config())?)?;
@@ -106,7 +104,7 @@ pub fn bounded(
 
 /// Checks how much the array's memory has grown since its peak was `before_kib`.
 pub fn check_growth(report: &mut Report, array: &Array, before_kib: Result<u64>) {
-    report.check("memory grows by less than 256 MiB over all of them", || {
+    report.check("memory grows by less than 256 MiB in all of them", || {
         let grown = array.peak_kib()?.saturating_sub(before_kib?);
         ensure!(grown < GROWTH_KIB, "it grew by {} MiB", grown >> 10);
         Ok(format!("{} MiB", grown >> 10))

@@ -50,15 +50,15 @@ pub fn hostile(report: &mut Report, array: &mut Array, target: &Target) {
         for (name, attack) in ATTACKS {
             report.check(name, || good.beside(|| attack(&field)));
         }
-        report.check("logins of a byte a second are ended", || {
+        report.check("logins of one byte a second are closed", || {
             good.beside(|| drips.join().map_err(|_| anyhow!("it panicked"))?)
         });
         good.stop.store(true, Ordering::Relaxed);
-        report.check("every command of the good session ended, and every byte is right", || {
+        report.check("the good session's commands all ended, with the right data", || {
             worker.join().map_err(|_| anyhow!("it panicked"))?
         });
     });
-    report.check("what the attackers took is given back, and the array serves", || {
+    report.check("the attackers' resources are freed, and the array serves", || {
         before?.compare(array)?;
         array.must_run()?;
         let mut session = Session::connect(&target.config())?;

@@ -27,7 +27,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { controllers: Controllers::Two, ..Shape::default() };
     let mut array = crate::array(arguments, shape)?;
     let target = at_each(&array)?.swap_remove(0);
-    report.check("a host uses the paths of the owner, and goes on over others", || {
+    report.check("a host uses the owner's paths, and continues on others", || {
         both(&array)?;
         let mut engine = Engine::new();
         let host = connect(&engine, &array, &target)?;

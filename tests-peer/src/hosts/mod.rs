@@ -42,26 +42,22 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let programs = crate::programs(arguments)?;
     let target = array.volume("one", "1G", "peer", 1)?;
     array.volume("two", "1G", "peer", 2)?;
-    report.check("a host's counters are the array's, class by class", || {
+    report.check("a host's counters equal the array's in each class", || {
         counters::agreement(&array, &target)
     });
-    report.check("round robin takes the paths in turn, by the I/O limit", || {
-        paths::turns(&array, &target)
-    });
-    report.check("a path that is cut loses no command, and comes back", || {
-        paths::cuts(&array, &target)
-    });
-    report.check("an offload that is off is refused, and used again when it is on", || {
+    report.check("round robin changes paths at the I/O limit", || paths::turns(&array, &target));
+    report.check("a cut path loses no command, and recovers", || paths::cuts(&array, &target));
+    report.check("a disabled offload is refused, and is used again when enabled", || {
         refusals(&array, &target)
     });
-    report.check("top shows what the hosts count, and that the lab has ended", || {
+    report.check("top shows the hosts' counters, and the end of the lab", || {
         top::top(&array, &target, &programs)
     });
     for (volume, lun) in [("three", THREE), ("four", FOUR)] {
         array.volume(volume, "128M", "peer", lun)?;
     }
     stored(report, &array, &target);
-    report.check("two scenarios run, and are not run again", || {
+    report.check("two scenarios run, and are not repeated", || {
         scenarios::run(&array, &target, &programs)
     });
     Ok(())
@@ -74,22 +70,21 @@ fn stored(report: &mut Report, array: &Array, target: &Target) {
     report.check("two hosts share a datastore, with reservations", || {
         datastores::shared(array, target, false)
     });
-    report.check("disks over other data read zeros, and then what was written", || {
+    report.check("new disks over old data read zeros, then the new data", || {
         disks::kinds(array, target)
     });
     report.check("copies by the array equal their source", || moving::copies(array, target));
-    report.check("a copy goes on by hand when the array stops, and later by the array", || {
-        moving::switched(array, target)
-    });
-    report.check("what a guest unmaps the array gets back", || reclaim::in_guest(array, target));
-    report.check("a guest unmaps where the array does not", || reclaim::refused(array, target));
-    report.check("what is deleted is reclaimed in the background", || {
+    report.check(
+        "a copy continues by reads and writes if the array refuses, and later by offload",
+        || moving::switched(array, target),
+    );
+    report.check("the array frees blocks that a guest unmaps", || reclaim::in_guest(array, target));
+    report.check("a guest unmaps while UNMAP is switched off", || reclaim::refused(array, target));
+    report.check("deleted space is reclaimed in the background", || {
         reclaim::automatic(array, target)
     });
-    report.check("an unmap waits for the writes that use its blocks", || {
-        unmap_race::in_order(array, target)
-    });
-    report.check("what a guest unmaps is another's, and nobody reads the other's", || {
+    report.check("an unmap waits for overlapping writes", || unmap_race::in_order(array, target));
+    report.check("space that a guest unmaps is reused, and its old data never read", || {
         unmap_race::beside_another(array, target)
     });
     report.check("a guest unmaps while its disk moves", || unmap_race::while_moving(array, target));

@@ -82,16 +82,16 @@ fn in_networks(
 
 fn with_site(report: &mut Report, arguments: &Arguments, site: &mut Site) -> Result<()> {
     let targets = [site.volume(1, 0)?, site.volume(2, 1)?];
-    report.check("what is written at one machine is read at the other", || across(&targets));
-    report.check("what hosts have set holds when the other machine takes over", || {
+    report.check("data written at one machine is read at the other", || across(&targets));
+    report.check("states set by hosts survive a takeover by the other machine", || {
         registered(site, &targets)
     });
-    report.check("a write that the cut cable holds up is not done afterwards", || {
+    report.check("a write delayed by a cut cable does not take effect later", || {
         late_write(site, &targets)
     });
     under_load(report, arguments, site, &targets)?;
     strangers::run(report, site, &targets)?;
-    report.check("both end in order, and nothing is wrong with the pool", || {
+    report.check("both shut down cleanly, and the pool is sound", || {
         site.both()?;
         site.stop(0)?;
         site.stop(1)?;
@@ -117,7 +117,7 @@ fn under_load(
                 thread::sleep(after);
                 killed(site, &hosts, true)
             });
-            report.check(&format!("kill -KILL of the other one, {round}"), || {
+            report.check(&format!("kill -KILL of the other controller, {round}"), || {
                 killed(site, &hosts, false)
             });
             report.check(&format!("a switch, {round}"), || switched(site, &hosts));
@@ -130,11 +130,11 @@ fn under_load(
 /// The cable is cut, loses packets, and is slow.
 fn cuts(report: &mut Report, site: &Site, hosts: &[Host]) {
     for (what, at) in [("to ct0", &[0][..]), ("to ct1", &[1]), ("in both directions", &[0, 1])] {
-        report.check(&format!("the cable cut {what}: the owner stays, hosts go on"), || {
+        report.check(&format!("the cable cut {what}: the owner stays, hosts continue"), || {
             cut(site, hosts, at)
         });
     }
-    report.check("a tenth of all packets lost in both directions: nothing breaks", || {
+    report.check("10% packet loss in both directions is tolerated", || {
         let before = site.both()?;
         site.nets.lose(&[0, 1], 10)?;
         let gone_on = go_on(hosts, || Ok(()));

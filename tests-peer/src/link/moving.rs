@@ -19,23 +19,24 @@ use crate::target::Target;
 const MOVED: Duration = Duration::from_secs(20);
 
 pub fn run(report: &mut Report, arguments: &Arguments, site: &mut Site) -> Result<()> {
-    report.check("each controller puts its addresses at its own machine", || {
+    report.check("each controller configures its addresses on its machine", || {
         wait(site, [0, 1]).map(|_| String::new())
     });
     let targets = [site.volume(1, 0)?, site.volume(2, 1)?];
     let hosts: Vec<Host> = targets.iter().map(|_| Host::impatient()).collect();
     let name = |host| format!("the host of ct{host}'s address: every byte right");
     beside_hosts(report, (&hosts, &targets, arguments.seed), name, |report| {
-        report
-            .check("one that forwards is alone: the owner has its addresses, it has none", || {
-                isolated(site, &hosts, &targets)
-            });
-        report.check("the owner's machine dies: the other one has its addresses", || {
+        report.check("a forwarding controller is cut off: the owner has its addresses", || {
+            isolated(site, &hosts, &targets)
+        });
+        report.check("the owner's machine fails: the other has its addresses", || {
             died(site, &hosts, &targets)
         });
-        report.check("a switch, and one that is killed, keep theirs", || keep(site, &hosts));
+        report.check("both controllers keep their addresses through a switch and a kill", || {
+            keep(site, &hosts)
+        });
     });
-    report.check("both end in order, and their addresses with them", || {
+    report.check("both shut down cleanly, and release their addresses", || {
         site.both()?;
         site.stop(0)?;
         site.stop(1)?;

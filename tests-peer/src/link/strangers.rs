@@ -26,19 +26,20 @@ const LATE: Duration = Duration::from_secs(6);
 const LOGIN: Duration = Duration::from_secs(5);
 
 pub fn run(report: &mut Report, site: &mut Site, targets: &[Target; 2]) -> Result<()> {
-    report.check("1,000 silent connections: hosts log in at both, and they are closed", || {
-        idle(site, targets)
-    });
-    report.check("noise, and half of a handshake, are refused", || noise(site, targets));
+    report.check(
+        "1,000 silent connections are closed, and hosts can log in at both controllers",
+        || idle(site, targets),
+    );
+    report.check("noise and an incomplete handshake are refused", || noise(site, targets));
     let name = "a client of TLS without a key is refused";
     match command::exists("openssl") {
         true => report.check(name, || without_key(site)),
         false => report.skip(name, "openssl is not installed"),
     }
-    report.check("with another secret nobody is the other controller", || {
+    report.check("with another secret, no peer is accepted as the other controller", || {
         other_secret(site, targets)
     });
-    report.check("refusals are told of in a few lines", || {
+    report.check("refusals take only a few lines of log", || {
         let lines = |number| site.whole_log(number).matches(", was refused: ").count();
         let told = lines(0) + lines(1);
         ensure!((1..100).contains(&told), "{told} lines");

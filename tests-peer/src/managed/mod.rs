@@ -83,12 +83,12 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
         }
         bounded::check_growth(report, &array, before);
         good.stop.store(true, Ordering::Relaxed);
-        report.check("every command of the other host ended, and every byte is right", || {
+        report.check("the other host's commands all ended, with the right data", || {
             let detail = worker.join().map_err(|_| anyhow!("it panicked"))??;
             Ok(format!("{detail}; {slowest}"))
         });
     });
-    report.check("after kill -9 the pool opens, and what was answered is there", || {
+    report.check("after kill -9 the pool opens with all acknowledged data", || {
         array.kill()?;
         let took = array.start()?;
         good.verify(&mut Session::connect(&watched.config())?)?;
@@ -118,12 +118,12 @@ fn rows(report: &mut Report, world: &World) -> Option<kept::Kept> {
     groups::ended(report, world);
     snapshots::ended(report, world);
     volumes::ended(report, world);
-    report.check("each request of the description has a row", || {
+    report.check("each request in the description has a row", || {
         let used = world.used.lock().unwrap_or_else(PoisonError::into_inner);
         routes::check_all(&world.operations, &used, routes::WITHOUT_ROW)
     });
     let mut kept = None;
-    report.check("all that is left is read", || {
+    report.check("all remaining data can be read", || {
         let found = kept::Kept::read(world)?;
         let detail = found.says();
         kept = Some(found);
