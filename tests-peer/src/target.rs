@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_portal_refuses_where_nobody_listens() {
+    fn a_portal_without_a_listener_refuses() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let portal = listener.local_addr().unwrap();
         let target = Target::from_url(&format!("iscsi://{portal}/iqn.2026-11.a:b/1")).unwrap();

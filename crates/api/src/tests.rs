@@ -222,7 +222,7 @@ async fn a_volume_lives_and_dies() {
 }
 
 #[tokio::test]
-async fn what_is_not_accounted_for_yet_is_not_told() {
+async fn unaccounted_space_is_not_reported() {
     let world = World::new();
     let new = json!({"name": "db1", "size_bytes": 1 << 30});
     let (_, made) = world.ask("POST", "/v1/volumes", Some(new)).await;

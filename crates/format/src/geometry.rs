@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn small_segments_stand_behind_the_superblocks() {
+    fn small_segments_follow_the_superblocks() {
         let geometry = Geometry::of_segments(64 << 10, (16 << 20) + (40 << 16) + 1).unwrap();
         assert_eq!((geometry.segment_count, geometry.usable_bytes()), (41, 40 << 16));
         assert_eq!(geometry.offset_bytes(Place { segment: 1, offset_units: 0 }), 16 << 20);
@@ -387,7 +387,7 @@ mod tests {
     /// Parts are contiguous on each device, like the segments of a pool on one: no two share a
     /// block.
     #[test]
-    fn parts_lie_one_behind_the_other() {
+    fn parts_are_adjacent() {
         for bits in 16..=32 {
             let geometry = Geometry { part_bytes: 1 << bits, segment_count: u32::MAX, columns: 4 };
             let first_bytes = (16 << 20).max(geometry.part_bytes);

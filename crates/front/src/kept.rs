@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_makes_no_sense_keeps_the_array_from_starting() {
+    fn an_invalid_record_prevents_the_array_from_starting() {
         struct Bad;
         impl TargetRecords for Bad {
             fn load(&self) -> Result<(Start, KeptState), LoadError> {

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_refused_is_counted_and_strangers_take_no_room() {
+    fn refusals_are_counted_and_unknown_initiators_take_no_space() {
         let refusals = Refusals::default();
         for _ in 0..3 {
             note(&refusals, "iqn.again", (2, 2), 1);

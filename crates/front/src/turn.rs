@@ -170,7 +170,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn a_turn_does_so_much_and_parks_the_rest_in_order() {
+    fn a_turn_has_a_limit_and_parks_the_rest_in_order() {
         let mut turn = Turn::default();
         turn.begin();
         let mut started = 0;
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_take_turns_whatever_each_has_parked() {
+    fn connections_take_turns_with_any_parked_work() {
         let mut turn = Turn::default();
         for (connection, task) in [(3, 30), (3, 31), (3, 32), (3, 33), (5, 50), (9, 90), (9, 91)] {
             turn.park(connection, task, false);

@@ -232,7 +232,7 @@ fn what_can_be_asked_for_is_bounded() {
 }
 
 #[test]
-fn what_can_not_be_kept_is_told() {
+fn a_failure_to_store_is_reported() {
     let history = History::not_kept("no room".into());
     history.record(tick(DAY_MS + 1000, 1000, 1, 0, 5)).unwrap();
     assert_eq!(history.save().unwrap_err().to_string(), "no room");

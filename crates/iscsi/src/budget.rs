@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_its_floor_whatever_the_others_have() {
+    fn each_has_its_minimum_regardless_of_the_others() {
         let budget = Budget::new(4 * MIB);
         let hog = budget.share("hog");
         let all = hog.add(100 * MIB);

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_behind_a_name_with_parentheses() {
+    fn times_are_parsed_after_a_name_with_parentheses() {
         let stat = "1 (a) b) S 1 1 1 0 -1 4194560 5 6 7 8 150 50 3 4 20 0 1 0 9";
         assert_eq!(parse_stat(stat), Some(Duration::from_secs(2)));
         assert_eq!(parse_stat("nothing"), None);

@@ -49,7 +49,7 @@ fn copy_list_names_devices_and_segments() {
 }
 
 #[test]
-fn naa_is_found_behind_other_designators() {
+fn naa_is_found_after_other_designators() {
     let mut list = vec![2, 1, 0, 4, b'A', b'B', b'C', b'D', 1, 3, 0, 16];
     list.extend_from_slice(&[0x60; 16]);
     assert_eq!(find_naa(&list), Some([0x60; 16]));
@@ -66,7 +66,7 @@ fn luns_of_one_level_are_read() {
 }
 
 #[test]
-fn a_portal_where_nobody_listens_is_an_error() {
+fn a_portal_without_a_listener_is_an_error() {
     let config = Config {
         portal: String::from("127.0.0.1:1"),
         target: String::from("iqn.2025-01.example:none"),

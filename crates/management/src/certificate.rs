@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_clock_says_a_certificate_has_dates() {
+    fn a_certificate_has_dates_with_any_clock() {
         for now_ms in [0, 1_800_000_000_000, 253_402_300_800_000, u64::MAX] {
             let end = made_at(now_ms).unwrap() + Duration::days(LIFETIME_DAYS);
             assert!((1970..=9999).contains(&end.year()), "{now_ms}: {end}");

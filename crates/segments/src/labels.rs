@@ -128,7 +128,7 @@ mod tests {
     /// A front end that records in labels that a device is out collects the completions of its
     /// other appends only afterwards.
     #[test]
-    fn a_label_does_not_wait_until_somebody_hears_of_appends_that_have_ended() {
+    fn a_label_does_not_wait_for_the_delivery_of_completed_appends() {
         let dir = tempfile::tempdir().unwrap();
         let disk = Arc::new(FileDisk::create(&dir.path().join("disk"), 16 << 20).unwrap());
         let mut ring = Ring::new(disk.clone(), 8);

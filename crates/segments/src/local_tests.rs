@@ -109,7 +109,7 @@ fn nothing_leaves_its_segment() {
 }
 
 #[test]
-fn the_root_is_replaced_by_who_knows_it_only() {
+fn the_root_is_replaced_only_by_a_caller_that_knows_it() {
     let (_disk, local) = made();
     local.swap_root(2, &superblock(3)).unwrap();
     let error = local.swap_root(2, &superblock(4)).unwrap_err();
@@ -241,7 +241,7 @@ fn a_device_says_of_which_pool_it_is() {
 
 /// For each copy, and for both: a bad one is rewritten as it was.
 #[test]
-fn a_bad_label_is_mended_and_keeps_nobody_out() {
+fn a_bad_label_is_repaired_and_does_not_prevent_opening() {
     let [first, second] = LABEL_OFFSETS_BYTES;
     for bad in [vec![first], vec![second], vec![first, second]] {
         let (disk, local) = made();

@@ -123,7 +123,7 @@ fn what_the_medium_does_not_have_is_refused_at_once() {
 
 /// A write that was queued before another one of the same location does not overwrite it.
 #[test]
-fn requests_go_on_in_their_order() {
+fn requests_continue_in_order() {
     let (_dir, local) = slowed(Duration::from_millis(5));
     let mut channel = local.channel(1).unwrap();
     for round in 0..8 {

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_flush_may_lose_what_was_cached_and_the_next_one_does_not_tell() {
+    fn a_failed_flush_may_lose_cached_data_and_the_next_one_succeeds() {
         let seen = |seed| {
             let mut device = Device::default();
             device.write(block(0, 1));

@@ -3,7 +3,7 @@
 use simulator::misplaced::{Seen, misplace};
 
 #[test]
-fn a_lost_misdirected_or_shorn_write_is_told_and_nothing_wrong_is_read() {
+fn a_lost_misdirected_or_torn_write_is_reported_and_never_read_as_data() {
     let mut sum = Seen::default();
     for seed in 0..30 {
         match misplace(seed) {

@@ -62,7 +62,7 @@ fn the_log_goes_far_beside_each_checkpoint() {
 
 /// Pools with a large reserve for upkeep, and with almost none, get full, and continue.
 #[test]
-fn whatever_the_reserve_is_nothing_is_lost() {
+fn nothing_is_lost_with_any_reserve() {
     for (reserve_divisor, seeds) in [(8, [6, 22]), (4096, [14, 30])] {
         for (seed, durability) in seeds.into_iter().zip([Durability::Commit, Durability::Flush]) {
             let plan = Plan::small_segments(seed, durability);
@@ -77,7 +77,7 @@ fn whatever_the_reserve_is_nothing_is_lost() {
 /// A pool that is filled to the last segment accepts requests that need no room, and refuses the
 /// rest.
 #[test]
-fn a_pool_that_gets_full_loses_nothing_and_goes_on() {
+fn a_pool_that_fills_up_loses_nothing_and_continues() {
     let sum = all([6, 7, 14, 15].into_iter(), Durability::Flush);
     assert!(sum.refused_full > 10 && sum.answers > 2 * sum.refused_full, "{sum}");
 }

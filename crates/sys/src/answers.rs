@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_are_told_apart() {
+    fn statuses_are_distinguished() {
         let of = |status| match status_of(status) {
             Ended::Done => "done",
             Ended::MayPass(_) => "may pass",

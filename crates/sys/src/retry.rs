@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_block_holds_nobody_up_for_long() {
+    fn a_bad_block_delays_others_only_briefly() {
         let error = io::Error::from_raw_os_error(libc::EIO);
         let pauses = (1..).map_while(|tries| read_pause_after(&error, tries, Place));
         let pauses: Vec<u128> = pauses.map(|pause| pause.as_millis()).collect();

@@ -12,7 +12,7 @@ fn write_one(ring: &mut Ring, count: usize, persist: Persist) -> io::Result<()> 
 /// A flush for earlier writes is not retried here: their owner has to repeat those writes as well.
 /// The success of the next flush says nothing about them, and the count of failures shows that.
 #[test]
-fn a_failed_flush_of_earlier_writes_is_told_and_counted() {
+fn a_failed_flush_of_earlier_writes_is_reported_and_counted() {
     for (_dir, disk, mut ring, _) in engines() {
         for (failed, count) in [(1, 0), (2, 2)] {
             assert!(write_one(&mut ring, 1, Persist::Nothing).is_ok());

@@ -368,7 +368,7 @@ fn a_blocking_write_is_tried_again() {
 /// A fenced node learns it from the first request that the device refuses, whatever it was, and
 /// before the caller does.
 #[test]
-fn a_device_that_is_reserved_for_another_tells_at_once() {
+fn a_device_reserved_for_another_is_reported_at_once() {
     for (_dir, disk, mut ring, _) in engines() {
         let told = Arc::new(std::sync::atomic::AtomicU32::new(0));
         let count = told.clone();
@@ -388,7 +388,7 @@ fn a_device_that_is_reserved_for_another_tells_at_once() {
 }
 
 #[test]
-fn a_flush_that_a_reservation_refuses_tells_as_well() {
+fn a_flush_refused_by_a_reservation_is_also_reported() {
     let (_dir, disk) = disk(1 << 20);
     let told = Arc::new(std::sync::atomic::AtomicU32::new(0));
     let (count, relaxed) = (told.clone(), std::sync::atomic::Ordering::Relaxed);

@@ -136,7 +136,7 @@ fn a_write_may_be_seen_in_parts_of_4_kib_and_in_no_others() {
 }
 
 #[test]
-fn a_miscompare_tells_the_first_byte() {
+fn a_miscompare_reports_the_first_byte() {
     let told = |place| {
         History::default()
             .add(write(0, &[1, 0x0101, 3]), 0, 1)
@@ -277,7 +277,7 @@ fn blocks_hold_their_values() {
 }
 
 #[test]
-fn a_lock_that_is_sent_again_is_told_the_truth() {
+fn a_repeated_lock_gets_the_right_answer() {
     // Its first response was lost with the connection, at 5; it is sent again at 6.
     let lost = || History::default().perhaps(swap(0, &[0], &[7], Swap::Unknown), 0, 5);
     let again = |answer| lost().add(swap(0, &[0], &[7], answer), 6, 9);

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roles_are_told_apart_by_method_and_path() {
+    fn roles_are_distinguished_by_method_and_path() {
         use Role::{ArrayAdmin, ReadOnly, StorageAdmin};
         for (method, path, least) in [
             ("GET", "/v1/volumes", ReadOnly),

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_have_not_ended_are_told() {
+    fn only_sessions_that_have_not_ended_are_listed() {
         let mut sessions = Sessions::default();
         let told = |sessions: &Sessions, now_ms| -> Vec<_> {
             sessions.begun(now_ms).into_iter().map(|login| (login.number, login.user)).collect()

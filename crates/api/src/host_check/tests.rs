@@ -52,7 +52,7 @@ fn of_a_host_that_was_never_there_nothing_is_said() {
 }
 
 #[test]
-fn a_host_that_does_all_right_is_told_so() {
+fn a_host_without_problems_is_reported_as_good() {
     let good = Evidence {
         portals: 2,
         sessions: vec![session(1, "10.0.0.1:5", 900), session(2, "10.0.1.1:5", 1100)],
@@ -74,7 +74,7 @@ fn a_host_that_does_all_right_is_told_so() {
 }
 
 #[test]
-fn what_could_be_better_is_told() {
+fn possible_improvements_are_reported() {
     let mut two = Evidence {
         portals: 4,
         sessions: vec![session(1, "10.0.0.1:5", 100), session(2, "10.0.0.1:6", 9900)],
@@ -111,7 +111,7 @@ fn what_could_be_better_is_told() {
 }
 
 #[test]
-fn one_path_is_no_multipath_and_a_share_is_not_told_of_it() {
+fn one_path_is_not_multipath_and_a_share_of_paths_is_not_reported() {
     let one = |portals| Evidence {
         portals,
         sessions: vec![session(1, "10.0.0.1:5", 5000)],

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_samples_is_told_with_its_labels_escaped() {
+    fn families_with_samples_are_written_with_escaped_labels() {
         let mut page = Exposition::default();
         page.gauge("a_bytes", "Bytes.").count(&[], 5).add(&[("kind", "x\"y\\z")], 0.5);
         page.counter("none_total", "Nothing yet.");

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_told_by_its_resource() {
+    fn a_path_is_identified_by_its_resource() {
         assert_eq!(resource("/v1/volumes/db1"), ("volumes", "db1"));
         assert_eq!(resource("/api/2.26/volumes"), ("volumes", ""));
         assert_eq!(resource("/api/2.4/volumes/tags/batch"), ("volumes", "tags/batch"));

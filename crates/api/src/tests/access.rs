@@ -157,7 +157,7 @@ async fn a_session_ends_with_its_token_and_follows_its_users_role() {
 }
 
 #[tokio::test]
-async fn every_described_request_is_refused_to_who_may_not() {
+async fn every_described_request_is_refused_without_permission() {
     let world = World::new();
     let reader = world.user("reader", "readonly").await;
     let admin = world.user("storage", "storage_admin").await;
@@ -183,7 +183,7 @@ async fn every_described_request_is_refused_to_who_may_not() {
 }
 
 #[tokio::test]
-async fn failed_logins_slow_their_address_down_and_nobody_else() {
+async fn failed_logins_slow_down_only_their_address() {
     let world = World::new();
     let token = world.user("anna", "readonly").await;
     let guess = || Sent::new("POST", "/api/2.4/login").with("api-token", "guess");
@@ -287,7 +287,7 @@ async fn tokens_are_shown_once_and_expire() {
 }
 
 #[tokio::test]
-async fn changes_are_entered_with_who_and_whence_and_what_came_of_them() {
+async fn changes_are_logged_with_user_origin_and_result() {
     let world = World::new();
     let token = world.user("anna", "storage_admin").await;
     let new = json!({"name": "a", "size_bytes": 4096});

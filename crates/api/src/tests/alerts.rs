@@ -85,7 +85,7 @@ async fn alerts_are_closed_and_filtered() {
 }
 
 #[tokio::test]
-async fn metrics_tell_how_many_are_open() {
+async fn metrics_count_open_alerts() {
     let world = world();
     world.array.close_alerts(&[2], 2000).unwrap();
     let request = Request::builder()

@@ -72,7 +72,7 @@ async fn items(world: &World, path: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn both_controllers_are_told_of_whether_the_other_is_there_or_not() {
+async fn both_controllers_are_listed_whether_the_other_runs_or_not() {
     let (world, two) = world();
     let rows = |told: &[Value]| -> Vec<String> {
         let text = |told: &Value, field: &str| told[field].as_str().unwrap_or("-").to_owned();
@@ -128,7 +128,7 @@ async fn a_switch_needs_somebody_to_switch_to() {
 
 /// The other controller could not take the pool over.
 #[tokio::test]
-async fn a_pool_is_not_upgraded_beside_a_controller_of_another_version() {
+async fn a_pool_is_not_upgraded_while_a_controller_has_another_version() {
     let (world, two) = world();
     two.is_there.store(true, Ordering::Relaxed);
     let (status, told) = world.ask("POST", "/v1/pool/upgrade", None).await;
@@ -145,7 +145,7 @@ fn entry(entry: &Value) -> String {
 }
 
 #[tokio::test]
-async fn metrics_tell_who_is_there_and_who_has_the_pool() {
+async fn metrics_show_the_controllers_and_the_owner() {
     let (world, _) = world();
     let (_, page) = metrics::text(&world, "/metrics").await;
     for line in [

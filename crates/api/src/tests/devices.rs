@@ -88,7 +88,7 @@ fn several() -> (World, Arc<Several>) {
 }
 
 #[tokio::test]
-async fn devices_and_controllers_are_told() {
+async fn devices_and_controllers_are_listed() {
     let world = World::new();
     let (status, told) = world.ask("GET", "/v1/devices", None).await;
     let device = &told["devices"][0];
@@ -102,7 +102,7 @@ async fn devices_and_controllers_are_told() {
 }
 
 #[tokio::test]
-async fn devices_of_several_are_told_with_what_they_do() {
+async fn several_devices_are_listed_with_their_activity() {
     let (world, _) = several();
     let (_, told) = world.ask("GET", "/v1/devices", None).await;
     let of = |field: &str| {
@@ -143,7 +143,7 @@ async fn devices_of_several_are_told_with_what_they_do() {
 }
 
 #[tokio::test]
-async fn metrics_tell_of_each_device_and_count_transfers_together() {
+async fn metrics_show_each_device_and_count_transfers_together() {
     let (world, _) = several();
     let (_, all) = metrics::text(&world, "/metrics").await;
     for line in [

@@ -46,7 +46,7 @@ async fn items(world: &World, path: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn the_last_second_is_told_of_everybody() {
+async fn the_last_second_is_reported_for_all_objects() {
     let world = busy().await;
     for (path, count) in [("arrays", 1), ("volumes", 2), ("hosts", 1)] {
         let found = items(&world, &format!("{path}/performance")).await;
@@ -78,7 +78,7 @@ async fn the_last_second_is_told_of_everybody() {
 }
 
 #[tokio::test]
-async fn samples_are_told_between_two_times() {
+async fn samples_are_listed_between_two_times() {
     let world = busy().await;
     for path in ["arrays", "volumes", "hosts"] {
         let path = format!("{path}/performance?start_time=0&end_time=1235&resolution=30000");
@@ -100,7 +100,7 @@ async fn samples_are_told_between_two_times() {
 
 /// The same figures, with the array; and those of a host group, which are its hosts'.
 #[tokio::test]
-async fn performance_is_told_by_array_and_of_host_groups() {
+async fn performance_is_reported_for_the_array_and_for_host_groups() {
     let world = busy().await;
     for path in [
         "hosts?names=idle",
@@ -146,7 +146,7 @@ async fn performance_is_told_by_array_and_of_host_groups() {
 }
 
 #[tokio::test]
-async fn the_own_path_tells_offloads_and_capacity() {
+async fn the_native_path_reports_offloads_and_capacity() {
     let world = busy().await;
     let (status, found) = world.ask("GET", "/v1/history", None).await;
     assert_eq!((status, &found["resolution_ms"]), (200, &json!(30_000)), "{found}");
@@ -184,7 +184,7 @@ async fn the_own_path_tells_offloads_and_capacity() {
 }
 
 #[tokio::test]
-async fn the_own_path_tells_percentiles_of_everybody() {
+async fn the_native_path_reports_percentiles_of_all_objects() {
     let world = busy().await;
     for path in ["host-groups?names=g", "host-groups/hosts?group_names=g&member_names=h"] {
         assert_eq!(world.ask("POST", &format!("/api/2.26/{path}"), None).await.0, 200, "{path}");

@@ -242,7 +242,7 @@ async fn connections_of_large_groups_are_read_page_by_page() {
 
 /// Read-only requests wait for each other; requests that change something wait for none of them.
 #[tokio::test]
-async fn those_who_only_look_leave_room_for_those_who_change() {
+async fn read_only_requests_leave_space_for_changes() {
     let world = World::new();
     let reads = world.reads.clone();
     let all = reads.acquire_many_owned(crate::access::READS_MAX as u32).await.unwrap();

@@ -266,7 +266,7 @@ async fn an_answer_carries_the_name_of_its_request() {
 /// One client compares whole messages to find out that nothing is left to do: each of its requests
 /// is sent twice.
 #[tokio::test]
-async fn what_is_done_already_is_told_in_the_sentences_that_clients_compare() {
+async fn repeated_requests_get_the_exact_messages_that_clients_compare() {
     let world = World::new();
     let size = Some(json!({"provisioned": 1 << 20}));
     for (method, path, body) in [

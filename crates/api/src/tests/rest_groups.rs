@@ -294,7 +294,7 @@ async fn groups_protect_hosts_or_host_groups() {
 }
 
 #[tokio::test]
-async fn limits_are_told_in_the_words_of_clients() {
+async fn limits_use_the_terms_of_clients() {
     let world = World::new();
     let none = json!({"bandwidth_limit": 549_755_813_888u64, "iops_limit": 100_000_000});
     let new = json!({"provisioned": 4096, "qos": {"iops_limit": 1000}});

@@ -57,7 +57,7 @@ fn a_condition_that_comes_and_goes_is_one_alert() {
 }
 
 #[test]
-fn what_nobody_knows_stays_as_it_was() {
+fn an_unsure_condition_neither_opens_nor_closes_an_alert() {
     let (_, array) = new_array();
     watch(&array, &[holds(AlertCode::NoReclaim, "esx1")], 0);
     let unsure = [Seen::Unsure(AlertCode::NoReclaim, "esx1".into())];
@@ -69,7 +69,7 @@ fn what_nobody_knows_stays_as_it_was() {
 }
 
 #[test]
-fn what_becomes_graver_is_told_at_once_and_other_texts_once_a_minute() {
+fn a_rise_in_severity_is_reported_at_once_and_other_changes_once_a_minute() {
     let (_, array) = new_array();
     let seen = |severity, actual: &str| {
         let mut condition = condition(AlertCode::PoolSpace, "pool", severity);
@@ -99,7 +99,7 @@ fn what_becomes_graver_is_told_at_once_and_other_texts_once_a_minute() {
 }
 
 #[test]
-fn what_was_closed_by_hand_stays_closed_while_it_goes_on() {
+fn an_alert_closed_by_hand_stays_closed_while_the_condition_lasts() {
     let (_, array) = new_array();
     let seen = [holds(AlertCode::OffloadOff, "esx1"), holds(AlertCode::HostGone, "esx2")];
     watch(&array, &seen, 0);
@@ -130,7 +130,7 @@ fn flags_are_set_for_all_that_are_named_or_none() {
 }
 
 #[test]
-fn a_store_that_has_failed_is_told_of_and_kept_when_it_works_again() {
+fn a_failed_store_is_reported_and_written_when_it_works_again() {
     let (store, array) = new_array();
     store.refuses.store(true, Ordering::Relaxed);
     let seen = [holds(AlertCode::StoreFailed, "pool")];

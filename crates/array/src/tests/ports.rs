@@ -13,7 +13,7 @@ fn at(port: u16) -> SocketAddr {
 }
 
 #[test]
-fn an_address_keeps_its_id_whatever_the_order() {
+fn an_address_keeps_its_id_in_any_order() {
     let (store, array) = new_array();
     assert_eq!(array.port_ids(&[at(1), at(2)]).unwrap(), [1, 2], "as before ids were kept");
     let array = Array::open(store.clone(), false).unwrap();
@@ -36,7 +36,7 @@ fn one_address_can_be_several_ports() {
 }
 
 #[test]
-fn only_ports_that_nobody_needs_are_forgotten() {
+fn only_unneeded_ports_are_forgotten() {
     let (store, array) = new_array();
     let all: Vec<SocketAddr> = (0..PORTS_MAX as u16).map(|port| at(100 + port)).collect();
     array.port_ids(&all).unwrap();

@@ -199,7 +199,7 @@ fn moments_are_destroyed_and_brought_back_as_one() {
 /// A group with more snapshots than one commit eradicates needs several. Once eradication has
 /// begun, the group can't be recovered, even after a crash in between.
 #[test]
-fn the_end_of_a_group_goes_on_where_it_was() {
+fn the_eradication_of_a_group_continues_where_it_stopped() {
     let (store, array) = with_group(&["a"], &["a"]);
     for now_ms in 0..2_500 {
         take(&array, None, now_ms).unwrap();

@@ -7,7 +7,7 @@ mod directory;
 use super::*;
 
 #[test]
-fn offloads_are_off_where_volume_or_array_says_so_and_hosts_are_told() {
+fn offloads_are_off_by_volume_or_array_and_reported_to_hosts() {
     let iqn = "iqn.2026-11.com.example:1";
     let (store, array) = new_array();
     array.create_host(new_host("esx1", &[iqn])).unwrap();

@@ -78,7 +78,7 @@ fn snapshots_are_named_after_their_volume_and_counted() {
 }
 
 #[test]
-fn damaged_blocks_of_a_snapshot_are_told_by_its_name_and_its_volumes_blocks() {
+fn damaged_blocks_of_a_snapshot_are_reported_by_its_name_and_lbas() {
     let (_, array) = with_volumes(&["db"]);
     let large = NewVolume { logical_block: LogicalBlockSize::B4096, ..new_volume("big", 1 << 30) };
     array.create_volume(large).unwrap();
@@ -256,7 +256,7 @@ fn what_is_destroyed_comes_back_with_what_went_with_it_until_its_time_is_over() 
 /// A volume with more snapshots than one commit eradicates needs several. Once eradication has
 /// begun, the volume can't be recovered, even after a crash in between.
 #[test]
-fn eradication_goes_on_where_it_was() {
+fn eradication_continues_where_it_stopped() {
     let (store, array) = with_volumes(&["a", "b"]);
     for _ in 0..2_500 {
         array.create_snapshots(&of(&["a"], None)).unwrap();

@@ -266,7 +266,7 @@ fn a_volume_remembers_what_it_was_made_of() {
 }
 
 #[test]
-fn limits_are_checked_kept_and_told_to_who_sees_the_volume() {
+fn limits_are_checked_kept_and_shown_with_the_volume() {
     let (store, array) = with_volumes(&["a"]);
     let iqn = "iqn.2026-11.com.example:1";
     array.create_host(new_host("esx1", &[iqn])).unwrap();

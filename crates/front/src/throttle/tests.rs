@@ -42,7 +42,7 @@ fn what_is_over_the_limit_waits_in_order() {
 }
 
 #[test]
-fn a_large_command_goes_and_is_paid_for_by_those_behind() {
+fn a_large_command_proceeds_and_delays_later_ones() {
     let bucket = bucket(limits(Some(1 << 20), None));
     assert_eq!(bucket.enter(ticket(1, 8 << 20), S), Entered::Goes);
     assert_eq!(bucket.enter(ticket(2, 0), S), Entered::WaitsFirst);

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_told_with_its_line() {
+    fn a_fault_is_reported_with_its_line() {
         for (text, told) in [
             ("\nmemroy = 1", "line 2"),
             ("durability = \"sometimes\"", "line 1"),

@@ -81,7 +81,7 @@ mod tests {
 
     /// The claim of a killed process may be free before its sockets are closed.
     #[test]
-    fn who_takes_over_has_the_address_as_soon_as_the_one_before_lets_go_of_it() {
+    fn a_takeover_gets_the_address_as_soon_as_it_is_released() {
         let before = Bound::new("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = before.address;
         assert!(bind(address, false).is_err());

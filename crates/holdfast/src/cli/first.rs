@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_start_says_how_to_go_on() {
+    fn a_first_start_prints_the_next_steps() {
         let told = beginning(Some("secret"));
         assert_eq!(told.made(), "Pool made: /srv/pool.data, 1 GiB (x).\n");
         let text = told.next("https://127.0.0.1:1");

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn advice_is_given_on_what_could_be_better_and_on_what_hosts_do_not_tell() {
+    fn advice_covers_improvements_and_things_hosts_do_not_report() {
         let row = |check: &str, verdict, windows: &str, unreported| HostCheckRow {
             check: check.into(),
             verdict,

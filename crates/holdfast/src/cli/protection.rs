@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schedules_are_told_in_words() {
+    fn schedules_are_shown_in_words() {
         let schedule = |enabled, frequency, at| Schedule { enabled, frequency, at }.text();
         assert_eq!(schedule(false, 1, None), "when asked");
         assert_eq!(schedule(true, 90 * 60_000, None), "every 90 min");

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_binary_whatever_the_spelling() {
+    fn sizes_are_binary_in_any_spelling() {
         for (text, bytes) in [
             ("0", 0),
             ("4096", 4096),

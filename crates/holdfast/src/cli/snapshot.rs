@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_destroyed_is_told_with_the_time_that_is_left() {
+    fn destroyed_objects_are_shown_with_the_remaining_time() {
         for (left_ms, text) in [
             (None, "no"),
             (Some(0), "yes; eradicated within a minute"),

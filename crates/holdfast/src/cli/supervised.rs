@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_is_told_as_a_shell_does() {
+    fn a_signal_is_reported_like_in_a_shell() {
         assert_eq!(code_of(ExitStatus::from_raw(9)), ExitCode::from(137));
         assert_eq!(code_of(ExitStatus::from_raw(2 << 8)), ExitCode::from(2));
     }

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_a_quarter_of_what_there_is() {
+    fn an_address_gets_a_quarter_of_all_connections() {
         let within = |descriptors| {
             let limits = ConnectionLimits::within(descriptors);
             (limits.all, limits.per_address)

@@ -384,7 +384,7 @@ fn bytes_that_are_not_iscsi_close_their_connection_and_harm_no_other() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_told() {
+fn an_address_in_use_is_reported() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let error = listen::bind(&[address], Kept::default(), None).unwrap_err();

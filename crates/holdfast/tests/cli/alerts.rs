@@ -23,7 +23,7 @@ fn login(portal: &str, target: &str, initiator: &str) -> (TcpStream, (u8, u8)) {
 }
 
 #[test]
-fn an_alert_is_opened_told_closed_and_kept() {
+fn an_alert_is_opened_sent_closed_and_kept() {
     let world = World::new();
     world.make_pool();
     let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();

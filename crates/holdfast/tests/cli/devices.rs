@@ -91,7 +91,7 @@ fn a_pool_is_made_on_several_devices_wholly_or_not() {
 }
 
 #[test]
-fn a_device_fails_and_another_takes_its_place_while_hosts_go_on() {
+fn a_device_fails_and_is_replaced_while_hosts_continue() {
     let world = World::new();
     world.make_on(&["a", "b", "c"]);
     let array = world.serve_on(&["c", "a", "b"], &[]);
@@ -235,7 +235,7 @@ fn devices_of_different_pools_are_no_pool() {
 
 /// Six devices in stripes: any two may fail, and are replaced.
 #[test]
-fn a_pool_in_stripes_goes_on_without_two_of_its_devices() {
+fn a_striped_pool_continues_without_two_of_its_devices() {
     let world = World::new();
     let names = ["a", "b", "c", "d", "e", "f"];
     let made = world.make_on(&names);

@@ -96,7 +96,7 @@ fn one_verb_provisions_a_host() {
 }
 
 #[test]
-fn who_waits_for_it_is_told_when_hosts_can_come() {
+fn a_waiting_supervisor_is_notified_when_hosts_can_connect() {
     let world = World::new();
     world.make_pool();
     let path = world.directory.path().join("notify");

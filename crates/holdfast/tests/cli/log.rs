@@ -74,7 +74,7 @@ fn a_log_on_a_full_file_system_stops_nothing() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_any_more_stops_nothing() {
+fn a_log_without_a_reader_stops_nothing() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     serves_with(writer.into(), None);
@@ -82,7 +82,7 @@ fn a_log_that_nobody_reads_any_more_stops_nothing() {
 
 /// The exit code shows the kind of failure even if the message can't be printed.
 #[test]
-fn a_failure_has_its_code_even_if_it_cant_be_told() {
+fn a_failure_has_its_code_even_if_it_cant_be_reported() {
     let world = World::new();
     for (code, words) in [(3, &["status"][..]), (1, &["serve", "nowhere/pool"])] {
         let status = world.command(words).stderr(full()).status().unwrap();

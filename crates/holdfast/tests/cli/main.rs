@@ -317,7 +317,7 @@ fn offloads_are_switched_for_a_volume_and_for_the_array() {
 }
 
 #[test]
-fn two_arrays_are_told_apart() {
+fn two_arrays_are_distinguished() {
     let (one, mut two) = (World::new(), World::new());
     one.make_pool();
     two.make_pool();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 
 #[test]
-fn who_is_told_is_set_tested_kept_and_removed() {
+fn receivers_are_set_tested_kept_and_removed() {
     let world = World::new();
     world.make_pool();
     let array = world.serve(&[]);

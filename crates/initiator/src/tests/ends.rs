@@ -90,7 +90,7 @@ fn pings_in_both_directions() {
 }
 
 #[test]
-fn pings_are_not_answered_by_who_does_not_want_to() {
+fn a_target_closes_an_initiator_that_answers_no_ping() {
     let mut wire = Wire::logged_in(Options { answers_pings: false, ..options() }, 5);
     let later = std::time::Duration::from_secs(100 + 31);
     wire.connection.tick(later);

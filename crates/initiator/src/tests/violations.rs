@@ -5,7 +5,7 @@ use super::*;
 use crate::pdu::{FINAL, NO_TAG, opcode};
 
 #[test]
-fn stat_sn_goes_on_by_one() {
+fn stat_sn_advances_by_one() {
     for wrong in [76, 77, 79] {
         let mut liar = Liar::new();
         let itt = liar.read(0);

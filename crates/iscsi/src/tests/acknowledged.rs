@@ -84,7 +84,7 @@ fn nobody_has_what_was_not_sent() {
 }
 
 #[test]
-fn who_acknowledges_nothing_takes_no_more_memory() {
+fn a_host_that_acknowledges_nothing_takes_bounded_memory() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     let mut last = 0;

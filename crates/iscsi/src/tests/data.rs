@@ -144,7 +144,7 @@ fn residuals_are_the_difference_of_what_was_expected_and_wanted() {
 }
 
 #[test]
-fn check_condition_carries_its_sense_behind_its_length() {
+fn check_condition_carries_sense_data_after_its_length() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     let bhs = peer.command(0xc1, 1, 512, 0x28);
@@ -212,7 +212,7 @@ fn too_little_and_too_much_data_end_in_check_condition() {
 }
 
 #[test]
-fn data_that_nobody_asked_for_is_refused() {
+fn unsolicited_data_is_refused() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     let bhs = peer.command(0xa1, 1, 1024, 0x2a);

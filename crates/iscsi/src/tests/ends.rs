@@ -139,7 +139,7 @@ fn a_connection_that_is_cut_at_any_byte_leaves_nothing_taken() {
 /// A write that waits for memory gets it when another one has ended, and its data is not solicited
 /// any more.
 #[test]
-fn behind_the_answer_to_a_logout_nothing_is_sent() {
+fn after_a_logout_response_nothing_is_sent() {
     let limits = Limits { data_out_bytes_per_connection: 4096, ..limits() };
     let mut peer = Peer::logged_in(&target_with(limits), &[("ImmediateData", "No")]);
     let data = pattern(4096);

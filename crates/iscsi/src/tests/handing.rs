@@ -234,7 +234,7 @@ fn a_connection_with_more_under_way_than_can_go_stays() {
 }
 
 #[test]
-fn what_makes_no_sense_does_not_go_on() {
+fn an_invalid_handover_is_refused() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     while peer.event().is_some() {}

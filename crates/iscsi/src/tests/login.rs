@@ -206,7 +206,7 @@ fn discover(peer: &mut Peer, value: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn send_targets_tells_portals_with_their_tags() {
+fn send_targets_returns_portals_with_their_tags() {
     let target = target();
     let mut peer = Peer::new(&target, 0);
     let keys = [("InitiatorName", NAME), ("SessionType", "Discovery"), ("InitialR2T", "Yes")];
@@ -230,7 +230,7 @@ fn send_targets_tells_portals_with_their_tags() {
 }
 
 #[test]
-fn who_is_no_host_is_told_of_no_target() {
+fn unknown_initiators_discover_no_target() {
     let stranger = ("InitiatorName", "iqn.1999-01.unknown:x");
     let discovery = ("SessionType", "Discovery");
     assert_eq!(status(&[stranger, discovery], 0x87), (2, 2));
@@ -241,7 +241,7 @@ fn who_is_no_host_is_told_of_no_target() {
 }
 
 #[test]
-fn in_a_normal_session_only_its_own_target_is_told() {
+fn a_normal_session_discovers_only_its_own_target() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[("MaxRecvDataSegmentLength", "512")]);
     assert_eq!(value(&discover(&mut peer, ""), "TargetName"), Some(TARGET));

@@ -203,7 +203,7 @@ fn another_connection_can_end_tasks() {
 }
 
 #[test]
-fn the_end_tells_what_was_outstanding() {
+fn the_end_reports_outstanding_commands() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     let bhs = peer.command(0xc1, 1, 4, 0x28);

@@ -74,7 +74,7 @@ fn headers_of_writes_take_a_share_of_the_memory_and_no_more() {
 }
 
 #[test]
-fn every_session_makes_progress_and_who_waits_is_woken() {
+fn every_session_makes_progress_and_waiting_ones_are_woken() {
     let target = target_with(small());
     let keys = [("MaxBurstLength", "1048576"), ("MaxOutstandingR2T", "1")];
     let mut peers: Vec<Peer> = (0..30).map(|n| session(&target, "one", n, &keys)).collect();
@@ -213,7 +213,7 @@ fn pong(peer: &mut Peer) {
 }
 
 #[test]
-fn who_does_not_send_its_data_is_closed_and_who_is_slow_is_not() {
+fn a_host_that_sends_no_data_is_closed_and_a_slow_one_is_not() {
     for unsolicited in [false, true] {
         let target = target();
         let mut peer = session(&target, "", 0, &[("InitialR2T", "No")]);
@@ -380,7 +380,7 @@ fn guesses_of_a_secret_are_bounded_for_an_address() {
 
 /// An older write waits for memory, and newer ones that hold it wait for the older one.
 #[test]
-fn what_waits_for_memory_in_vain_is_refused_and_the_rest_goes_on() {
+fn requests_without_memory_are_refused_and_the_rest_continue() {
     let target = target_with(small());
     let keys = [("InitialR2T", "No"), ("FirstBurstLength", "65536"), ("MaxBurstLength", "1048576")];
     let mut peer = session(&target, "", 0, &keys);

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_claim_waits_for_those_before_and_keeps_out_those_behind() {
+    fn a_claim_waits_for_earlier_ones_and_blocks_later_ones() {
         let disk = InUse::default();
         let first = disk.start(3..5).now_or_never().unwrap();
         let same = disk.start(3..5).now_or_never().unwrap();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_is_given_up_holds_nobody_up() {
+    fn an_abandoned_claim_blocks_no_other() {
         let disk = InUse::default();
         let used = disk.start(0..1).now_or_never().unwrap();
         let mut claim = Box::pin(disk.claim(0..1));

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_begun_is_let_run_to_its_end() {
+    fn started_work_runs_to_its_end() {
         assert_eq!(run_five(None), (Err(2), [5, 5, 5]));
         assert_eq!(run_five(Some(3)), (Err(2), [3, 3, 3]));
         assert_eq!(run_five(Some(0)), (Err(2), [2, 2, 1]));

@@ -133,7 +133,7 @@ mod tests {
     use crate::engine::Engine;
 
     #[test]
-    fn a_login_that_is_not_answered_keeps_nobody_waiting() {
+    fn an_unanswered_login_delays_no_other() {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let config = Config {
             portal: silent.local_addr().unwrap().to_string(),

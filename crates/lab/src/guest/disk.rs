@@ -281,7 +281,7 @@ mod tests {
     use super::parts;
 
     #[test]
-    fn blocks_are_in_front_of_a_window_in_it_or_behind_it() {
+    fn blocks_are_before_a_window_in_it_or_after_it() {
         let counts = |blocks, window| parts(&blocks, &window).map(|part| part.count());
         assert_eq!(counts(0..10, 4..6), [4, 2, 4]);
         assert_eq!(counts(0..4, 4..6), [4, 0, 0]);

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_added_is_told_by_primitive() {
+    fn additions_are_reported_by_primitive() {
         let mut before = Offloads::default();
         before.note_done(Primitive::Move, 100);
         let mut after = before;

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn software_is_told_with_each_aim() {
+    fn software_is_shown_with_each_aim() {
         let mut found = alike([1.0, 2.0]);
         found.explain_software();
         assert_eq!(found.verdicts[0].reason, None);

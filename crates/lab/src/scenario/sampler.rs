@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_rate_is_a_flat_line_whatever_the_intervals_are() {
+    fn a_steady_rate_is_a_flat_line_at_any_interval() {
         // One sample came late, one early for that reason, and the end is in the middle of an
         // interval.
         for end in [0.27, 0.24, 0.201] {

@@ -79,7 +79,7 @@ fn check_table(table: Node<'_, '_>) {
 }
 
 #[test]
-fn a_page_is_well_formed_and_stands_alone() {
+fn a_page_is_well_formed_and_self_contained() {
     check(&html(&report("Holdfast", 1.0)));
     check(&html(&Report { about: about("nothing yet"), scenarios: Vec::new() }));
 }

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_who_reads_is_no_error_and_a_full_disk_is_one() {
+    fn a_missing_reader_is_no_error_but_a_full_disk_is() {
         let error = |kind: std::io::ErrorKind| Err(csv::Error::from(std::io::Error::from(kind)));
         assert_eq!(is_closed(error(std::io::ErrorKind::BrokenPipe)), Ok(true));
         assert!(is_closed(error(std::io::ErrorKind::StorageFull)).is_err());

@@ -119,7 +119,7 @@ fn a_journal_leads_to_the_same_model() {
 }
 
 #[test]
-fn a_journal_is_taken_up_behind_its_last_whole_line() {
+fn a_journal_continues_after_its_last_complete_line() {
     let path = std::env::temp_dir().join(format!("lab-journal-{}", std::process::id()));
     let _ = std::fs::remove_file(&path);
     let (mut journal, mut model, next) = Journal::open(&path, SPAN, 5).unwrap();

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_that_were_tried_again_are_told_of_for_an_hour() {
+    fn retried_writes_are_reported_for_an_hour() {
         let mut device = Device::default();
         let mut at = |now_ms: u64, retries: u64| {
             let look = Look { retries, uptime_ms: now_ms, ..look(now_ms, 0, 0, 0) };
@@ -289,7 +289,7 @@ mod tests {
 
     /// Moved data and failed flushes have their own alerts, for a day.
     #[test]
-    fn moved_writes_and_failed_flushes_are_told_of_for_a_day() {
+    fn moved_writes_and_failed_flushes_are_reported_for_a_day() {
         let mut device = Device::default();
         let mut at = |now_ms: u64, moved_writes: u64, failed_flushes: u64| {
             let look = look(now_ms, 0, 0, 0);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn transfers_that_do_not_end_are_told_of_soon() {
+    fn transfers_that_do_not_end_are_reported_soon() {
         let mut device = Device::default();
         assert_eq!(told(&mut device, &look(5_000, 7, 80, 3)), None);
         assert_eq!(told(&mut device, &look(34_000, 7, 80, 3)), None);

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_can_t_be_asked_is_told_of_after_a_while() {
+    fn an_unreachable_directory_is_reported_after_a_while() {
         let since = |seconds| (Duration::from_secs(seconds), "it is silent".to_owned());
         assert_eq!(judge(None), None);
         let code = AlertCode::DirectoryUnreachable;

@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_jumps_is_told_of() {
+    fn a_jump_of_the_clock_is_reported() {
         let look = Look { clock_jump_ms: Some(-90_500), ..Look::default() };
         let of_clock = |seen: &Seen| match seen {
             Seen::Holds(held) if held.code == AlertCode::ClockJumped => Some(held.actual.clone()),

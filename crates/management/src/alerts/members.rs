@@ -147,7 +147,7 @@ mod tests {
 
     /// Devices are checked only now and then.
     #[test]
-    fn the_log_tells_of_a_device_that_was_out_between_two_looks() {
+    fn the_log_reports_a_device_that_was_out_between_two_samples() {
         use DeviceState::{CatchingUp, In, Out};
         let (mut device, _) = device(0, CatchingUp);
         device.why_out = Some("it has not answered".into());

@@ -64,7 +64,7 @@ fn is_unsure(seen: &[Seen], code: AlertCode) -> bool {
 }
 
 #[test]
-fn where_all_is_well_nothing_is_told() {
+fn nothing_is_reported_without_problems() {
     let mut judge = Judge::default();
     for minute in 0..3000 {
         let mut look = well(minute * MINUTE_MS);
@@ -77,7 +77,7 @@ fn where_all_is_well_nothing_is_told() {
 }
 
 #[test]
-fn a_pool_that_fills_up_is_told_of_at_its_thresholds_and_does_not_flap() {
+fn a_filling_pool_is_reported_at_its_thresholds_without_flapping() {
     let mut judge = Judge::default();
     let mut at = |percent: u64, thresholds: &[u8]| {
         let used_bytes = percent * GIB;
@@ -107,7 +107,7 @@ fn a_pool_that_fills_up_is_told_of_at_its_thresholds_and_does_not_flap() {
 }
 
 #[test]
-fn a_pool_that_is_full_soon_is_told_of_by_its_trend() {
+fn a_pool_that_will_be_full_is_reported_by_its_trend() {
     // From 60% on: GiB per hour, and what is reported after a day.
     for (gib_per_hour, severity) in [
         (0.0, None),
@@ -185,7 +185,7 @@ fn what_is_damaged_fails_or_ends_is_told() {
 }
 
 #[test]
-fn who_is_refused_again_and_again_is_told_of_until_it_stops() {
+fn repeated_refusals_are_reported_until_they_stop() {
     let mut judge = Judge::default();
     let mut at = |minute: u64, count: u64| {
         let mut look = well(minute * MINUTE_MS);
@@ -209,7 +209,7 @@ fn who_is_refused_again_and_again_is_told_of_until_it_stops() {
 }
 
 #[test]
-fn a_host_with_one_path_is_told_of_if_that_lasts() {
+fn a_host_with_one_path_is_reported_if_that_lasts() {
     let mut judge = Judge::default();
     let mut at = |minute: u64, portals: usize, host: HostLook| {
         let mut look = well(minute * MINUTE_MS);
@@ -226,7 +226,7 @@ fn a_host_with_one_path_is_told_of_if_that_lasts() {
 }
 
 #[test]
-fn a_host_that_was_there_and_is_gone_is_told_of() {
+fn a_host_that_has_disconnected_is_reported() {
     let mut judge = Judge::default();
     let mut at = |minute: u64, host: Option<HostLook>| {
         let mut look = well(minute * MINUTE_MS);
@@ -282,7 +282,7 @@ fn a_host_that_logs_in_every_few_seconds_is_not_gone() {
 }
 
 #[test]
-fn offloads_that_are_refused_are_told_of_until_one_succeeds() {
+fn refused_offloads_are_reported_until_one_succeeds() {
     let mut judge = Judge::default();
     let mut it = host(&[1, 2]);
     let mut at = |minute: u64, host: &HostLook| {
@@ -306,7 +306,7 @@ fn offloads_that_are_refused_are_told_of_until_one_succeeds() {
 }
 
 #[test]
-fn offloads_that_are_off_and_space_that_is_never_given_back_are_told_of() {
+fn disabled_offloads_and_space_never_reclaimed_are_reported() {
     let mut judge = Judge::default();
     let mut at = |uptime_ms: u64, host: &HostLook| {
         let mut look = Look { uptime_ms, ..well(uptime_ms) };
@@ -333,7 +333,7 @@ fn offloads_that_are_off_and_space_that_is_never_given_back_are_told_of() {
 }
 
 #[test]
-fn a_host_that_copies_by_itself_is_told_why() {
+fn a_host_that_copies_by_itself_is_reported_with_the_reason() {
     // Bytes read and written in ten minutes, their length, and whether that is a copy.
     for (read, write, piece, copies, is_told) in [
         (8 * GIB, 8 * GIB, 1 << 20, 0, true),
@@ -368,7 +368,7 @@ fn a_host_that_copies_by_itself_is_told_why() {
 }
 
 #[test]
-fn a_host_that_sends_zeros_as_data_is_told_why() {
+fn a_host_that_sends_zeros_as_data_is_reported_with_the_reason() {
     // Zeros sent in nine minutes, WRITE SAME among the commands, and whether that is reported.
     for (mib, offloads, off, told) in [
         (1024, 0, false, Some("1024 MiB of zeros were sent in 10 minutes; no WRITE SAME came")),

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_off_and_servers_that_are_silent_are_told_of() {
+    fn a_wrong_clock_and_silent_time_servers_are_reported() {
         let off = |offset_s| ClockState { is_asked: true, offset_s: Some(offset_s), silent: None };
         assert_eq!(told(ClockState::default()), None);
         assert_eq!((told(off(0.99)), told(off(-1.0))), (None, None));

@@ -46,7 +46,7 @@ fn attribute(id: u64, name: &str, value: u64, raw: u64) -> Value {
 }
 
 #[test]
-fn nvme_tells_all() {
+fn nvme_reports_all_health_fields() {
     let expected = DeviceHealth {
         passed: Some(true),
         wear_percent: Some(3),
@@ -64,7 +64,7 @@ fn nvme_tells_all() {
 }
 
 #[test]
-fn ata_tells_by_attributes_and_statistics() {
+fn ata_health_is_read_from_attributes_and_statistics() {
     let table = json!([
         attribute(5, "Reallocated_Sector_Ct", 100, 0),
         attribute(177, "Wear_Leveling_Count", 93, 120),
@@ -88,7 +88,7 @@ fn ata_tells_by_attributes_and_statistics() {
 }
 
 #[test]
-fn scsi_tells_by_its_pages() {
+fn scsi_health_is_read_from_log_pages() {
     let counters = |uncorrected: u64| {
         json!({
             "errors_corrected_by_eccfast": 300_357_663_u64,
@@ -117,7 +117,7 @@ fn scsi_tells_by_its_pages() {
 }
 
 #[test]
-fn a_device_that_tells_nothing_is_told_with_the_reason() {
+fn a_device_without_health_data_is_shown_with_the_reason() {
     let message = "/dev/vda: Unable to detect device type\u{1b}[2J";
     let report = json!({
         "smartctl": {

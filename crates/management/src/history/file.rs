@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_history_goes_on_and_one_that_is_damaged_is_set_aside() {
+    fn a_history_continues_and_a_damaged_one_is_set_aside() {
         let directory = tempfile::tempdir().unwrap();
         let now_ms = 20_000 * 86_400_000;
         let known = |history: &History| {

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_a_network_of_addresses_counts_once() {
+    fn a_network_of_addresses_counts_once() {
         let doors = doors();
         let flood: Vec<_> = (0..2 * CONNECTIONS_MAX)
             .map(|n| take(&doors, &format!("2001:db8::{n:x}")).unwrap())

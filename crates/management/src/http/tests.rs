@@ -86,7 +86,7 @@ fn it_serves_until_it_is_dropped() {
 }
 
 #[test]
-fn only_who_has_the_certificate_is_trusted() {
+fn only_the_holder_of_the_certificate_is_trusted() {
     let directory = tempfile::tempdir().unwrap();
     let (bound, identity) = (bound(), identity_in(directory.path()));
     let address = bound.address;
@@ -151,7 +151,7 @@ fn clients_that_begin_a_request_and_stop_do_not_hold_others_up() {
 
 /// It was closed after such a response, without an announcement.
 #[test]
-fn a_connection_goes_on_after_a_body_that_nobody_read() {
+fn a_connection_continues_after_an_unread_body() {
     let bound = bound();
     let address = bound.address;
     let _server = start(bound, None);

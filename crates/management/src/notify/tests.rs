@@ -234,7 +234,7 @@ fn read_request(stream: &mut impl Read) -> (Vec<String>, Vec<u8>) {
 }
 
 #[test]
-fn webhooks_are_signed_and_a_refusal_is_told() {
+fn webhooks_are_signed_and_a_refusal_is_reported() {
     let (config, file) = identity();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_signature_is_the_one_that_others_compute() {
+    fn the_signature_equals_that_of_other_implementations() {
         // printf '1700000000.{"a":1}' | openssl dgst -sha256 -hmac secret
         let signed = signature(b"secret", 1_700_000_000, b"{\"a\":1}").unwrap();
         assert_eq!(signed, "49f24e537407743fa4a0242bb63b94b9a47ee99cbbe071ccd8a22550ae411686");

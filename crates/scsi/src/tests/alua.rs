@@ -164,7 +164,7 @@ fn a_path_serves_in_each_state_what_the_standard_lists() {
 }
 
 #[test]
-fn every_other_nexus_is_told_once_and_only_of_a_change() {
+fn every_other_nexus_gets_one_report_of_a_change_only() {
     let mut world = world();
     let others =
         [(1, "b"), (2, "a"), (3, "a")].map(|(port, name)| world.log_in(initiator(name), port));

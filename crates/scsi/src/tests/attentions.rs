@@ -35,7 +35,7 @@ fn again(world: &mut World, nexus: &Arc<Nexus>) -> Arc<Nexus> {
 }
 
 #[test]
-fn each_unit_tells_a_new_nexus_once_that_the_array_was_started() {
+fn each_unit_reports_power_on_once_to_a_new_nexus() {
     let mut world = World::new();
     let nexus = world.server.new_nexus(initiator("b"), 2, &world.luns);
     // INQUIRY, REPORT LUNS and REQUEST SENSE succeed; REQUEST SENSE takes the unit attention.
@@ -52,7 +52,7 @@ fn each_unit_tells_a_new_nexus_once_that_the_array_was_started() {
 }
 
 #[test]
-fn a_host_that_logs_in_again_is_told_what_it_has_lost() {
+fn a_host_that_logs_in_again_gets_its_losses_as_unit_attentions() {
     let mut world = World::new();
     let a = world.nexus.clone();
     assert_eq!(world.run_as(&a, 0, &[0x16, 0, 0, 0, 0, 0], &[]).status, Status::Good);
@@ -67,7 +67,7 @@ fn a_host_that_logs_in_again_is_told_what_it_has_lost() {
 }
 
 #[test]
-fn a_restart_is_told_however_often_a_host_comes_before_it_listens() {
+fn a_restart_is_reported_despite_attempts_before_it_listens() {
     let mut world = World::new();
     let nexus = world.server.new_nexus(initiator("b"), 2, &world.luns);
     assert_eq!(told(&mut world, &nexus, 0), [POWER_ON]);
@@ -115,7 +115,7 @@ fn where_many_units_have_not_told_of_a_start_all_tell_of_it_again() {
 }
 
 #[test]
-fn resets_come_before_all_else_and_are_told_to_whom_has_no_session_too() {
+fn resets_come_first_and_are_reported_to_hosts_without_a_session_too() {
     let mut world = World::new();
     let (a, luns) = (world.nexus.clone(), world.luns.clone());
     let gone = world.log_in(initiator("gone"), 1);
@@ -148,7 +148,7 @@ fn attentions_queue_from_login_on() {
 }
 
 #[test]
-fn who_is_preempted_without_a_session_is_told_at_the_next_login() {
+fn a_host_preempted_without_a_session_gets_an_attention_at_the_next_login() {
     let mut hosts = Hosts::registered();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     hosts.world.nexus_loss(&b);
@@ -171,7 +171,7 @@ fn who_is_preempted_without_a_session_is_told_at_the_next_login() {
 }
 
 #[test]
-fn what_was_not_told_of_reservations_is_told_in_the_next_session() {
+fn unreported_reservation_changes_are_reported_in_the_next_session() {
     let mut hosts = Hosts::registered();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     hosts.run(&a, &out(1, 5), &keys(KEY_A, 0));
@@ -199,7 +199,7 @@ fn what_is_kept_of_nexuses_without_a_session_is_bounded_and_forgetting_is_told()
 
 /// By the volumes' ids, whatever part of them a nexus sees, and after a change of what it sees.
 #[test]
-fn a_hard_reset_is_told_by_the_units_that_were_reset_and_no_others() {
+fn a_hard_reset_is_reported_by_exactly_the_reset_units() {
     let mut world = World::new();
     let all = world.luns.clone();
     let some = |keep: &[u16]| {
@@ -259,7 +259,7 @@ fn a_nexus_that_is_forgotten_after_a_takeover_is_told_more_than_its_loss() {
 
 /// A takeover is no loss of power: sessions were lost, and it is unknown what was reported before.
 #[test]
-fn after_a_takeover_each_nexus_is_told_of_its_loss_and_of_all_that_it_may_have_missed() {
+fn after_a_takeover_each_nexus_gets_its_loss_and_all_changes_it_may_have_missed() {
     let mut hosts = Hosts::registered();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     hosts.out(&a, 1, 5, KEY_A, 0);

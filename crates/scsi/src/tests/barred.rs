@@ -6,7 +6,7 @@ use super::world::{cdb_10, triple};
 use crate::step::Status;
 
 #[test]
-fn reserve_bars_all_but_who_holds_it_and_ends_with_the_nexus() {
+fn reserve_excludes_all_but_the_holder_and_ends_with_the_nexus() {
     let mut hosts = Hosts::new();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     let (reserve, release) = ([0x16, 0, 0, 0, 0, 0], [0x17, 0, 0, 0, 0, 0]);

@@ -265,7 +265,7 @@ fn the_segments_before_a_bad_one_are_copied_and_it_is_named() {
 }
 
 #[test]
-fn a_full_pool_is_told_as_such_and_nothing_was_copied() {
+fn a_full_pool_is_reported_and_nothing_is_copied() {
     let mut world = filled();
     world.failure = Some(VolumeError::NoSpace);
     let copy = list(2, 0, &[cscd(naa(1))], &[segment((0, 0), (0, 100), 8)]);

@@ -94,7 +94,7 @@ fn fua_is_passed_on_and_a_transfer_has_a_limit() {
 }
 
 #[test]
-fn compare_and_write_swaps_or_tells_where_it_differs() {
+fn compare_and_write_swaps_or_reports_the_first_difference() {
     let mut world = World::new();
     let caw = |lba: u64, blocks: u8| {
         let mut cdb = cdb_16(0x89, 0, lba, 0);
@@ -176,7 +176,7 @@ pub(super) fn unmap(world: &mut World, list: &[u8]) -> crate::Response {
 }
 
 #[test]
-fn unmap_takes_all_ranges_or_none_and_get_lba_status_tells() {
+fn unmap_applies_all_ranges_or_none_and_get_lba_status_shows_it() {
     let mut world = World::new();
     world.good(&cdb_10(0x2a, 0, 0, 64), &pattern(64 * 512, 1));
     assert_eq!(unmap(&mut world, &unmap_list(&[(1, 2), (8, 8), (63, 0)])).status, Status::Good);
@@ -260,7 +260,7 @@ fn errors_of_volumes_become_their_sense_data() {
 }
 
 #[test]
-fn every_command_that_needs_a_lost_block_tells_its_lba() {
+fn every_command_that_needs_a_lost_block_reports_its_lba() {
     let data = pattern(16 * 512, 1);
     let twice = [&data[..], &data[..]].concat();
     let compare = [0x89, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 16, 0, 0];
@@ -353,7 +353,7 @@ fn an_empty_volume_of_64_tib_is_mapped_by_a_handful_of_commands() {
 }
 
 #[test]
-fn an_extent_is_told_whole_that_the_volume_gives_in_parts() {
+fn an_extent_is_reported_as_one_even_if_the_volume_returns_parts() {
     // A volume that returns 1 MiB per request: mapped up to 16 MiB, then a hole of 1 TiB.
     let mapped = 16 << 11;
     let parts = |range: SectorRange, _| {

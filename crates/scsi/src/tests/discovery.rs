@@ -117,7 +117,7 @@ fn the_well_known_unit_and_hostile_luns_answer() {
 }
 
 #[test]
-fn capacity_is_told_for_both_block_sizes() {
+fn capacity_is_reported_for_both_block_sizes() {
     let mut world = World::new();
     assert_eq!(world.good(&[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[]), [0, 0, 7, 0xff, 0, 0, 2, 0]);
     let long = world.good(&cdb_16(0x9e, 0x10, 0, 32), &[]);
@@ -131,7 +131,7 @@ fn capacity_is_told_for_both_block_sizes() {
 }
 
 #[test]
-fn a_changed_map_and_size_are_told_once_to_each_nexus() {
+fn a_changed_map_and_size_are_reported_once_to_each_nexus() {
     let mut world = World::new();
     let other = world.log_in(initiator("b"), 2);
     for nexus in [&world.nexus.clone(), &other] {
@@ -158,7 +158,7 @@ fn a_changed_map_and_size_are_told_once_to_each_nexus() {
 }
 
 #[test]
-fn a_reset_is_told_to_all_nexuses() {
+fn a_reset_is_reported_to_all_nexuses() {
     let mut world = World::new();
     let other = world.log_in(initiator("b"), 2);
     world.run_as(&other, 0, &[0; 6], &[]);

@@ -83,7 +83,7 @@ fn what_was_registered_with_aptpl_is_there_after_a_loss_of_power() {
 }
 
 #[test]
-fn the_last_aptpl_decides_whoever_sent_it() {
+fn the_last_aptpl_of_any_nexus_decides() {
     let mut hosts = kept();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     hosts.out(&a, 1, 1, KEY_A, 0);
@@ -145,7 +145,7 @@ fn every_action_on_what_is_kept_waits_until_it_is_durable() {
 }
 
 #[test]
-fn others_are_told_when_it_is_durable_and_in_order() {
+fn others_get_reports_when_it_is_durable_and_in_order() {
     let mut hosts = kept();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     hosts.out(&a, 1, 5, KEY_A, 0);

@@ -160,7 +160,7 @@ fn what_fits_one_request_stays_one() {
 }
 
 #[test]
-fn a_piece_that_fails_ends_the_command_and_is_told() {
+fn a_failed_piece_ends_the_command_and_is_reported() {
     let mut long = Long::new();
     long.fails = Some(1);
     let response = long.run(&cdb_16(0x88, 0, 3, 30_000), &[]);
@@ -195,7 +195,7 @@ fn each_piece_of_a_long_write_is_verified_before_the_next() {
 }
 
 #[test]
-fn a_byte_that_was_not_written_as_sent_is_told_where_the_host_has_sent_it() {
+fn a_miswritten_byte_is_reported_at_its_offset_in_the_data_sent() {
     let mut long = Long::new();
     long.flips = Some(10_000 * 512 + 7);
     let response = long.run(&cdb_16(0x8e, 0x02, 0, 20_000), &pattern(20_000 * 512, 4));

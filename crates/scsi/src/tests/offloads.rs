@@ -96,7 +96,7 @@ fn a_command_is_unknown_while_its_offload_is_off_and_works_when_it_is_on_again()
 }
 
 #[test]
-fn other_volumes_keep_theirs_and_each_nexus_is_told_once() {
+fn other_volumes_keep_theirs_and_each_nexus_gets_one_report() {
     let mut world = World::new();
     let other = world.log_in(initiator("b"), 2);
     for lun in [0, 300] {
@@ -114,7 +114,7 @@ fn other_volumes_keep_theirs_and_each_nexus_is_told_once() {
 }
 
 #[test]
-fn off_and_on_again_before_a_host_looks_is_nothing_to_tell() {
+fn off_and_on_again_between_two_commands_is_not_reported() {
     let mut world = World::new();
     world.good(&[0; 6], &[]);
     switch(&mut world, 0, Offloads::ALL.with(Offload::Unmap, false));
@@ -160,7 +160,7 @@ fn pages_and_capacity_agree_with_what_is_off() {
 }
 
 #[test]
-fn third_party_copy_is_told_of_only_where_there_is_some() {
+fn third_party_copy_is_reported_only_if_supported() {
     let mut world = without(&[Offload::ExtendedCopy, Offload::TokenCopy]);
     assert_eq!(world.good(&[0x12, 0, 0, 0, 96, 0], &[])[5] & 0x08, 0, "3PC");
     assert!(!page(&mut world, 0)[4..].contains(&0x8f));

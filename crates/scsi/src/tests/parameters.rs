@@ -57,7 +57,7 @@ fn mode_select_takes_what_is_and_refuses_most_changes() {
 }
 
 #[test]
-fn log_sense_tells_of_space() {
+fn log_sense_reports_space() {
     let mut world = World::new();
     let ask = |page| vec![0x4d, 0, page, 0, 0, 0, 0, 1, 0, 0];
     assert_eq!(world.good(&ask(0x40), &[]), [0, 0, 0, 3, 0, 0x0c, 0x19]);

@@ -6,7 +6,7 @@ use crate::blocks::provisioning::DESCRIPTORS_MAX;
 use crate::step::Status;
 
 #[test]
-fn get_lba_status_tells_as_much_as_the_allocation_length_takes() {
+fn get_lba_status_returns_up_to_the_allocation_length() {
     let mut world = largest_world();
     for descriptors in [1, 2, 4097, 10_000, 60_000] {
         let cdb = cdb_16(0x9e, 0x12, 0, 8 + 16 * descriptors);

@@ -149,7 +149,7 @@ fn a_listed_device_means_its_known_ports() {
 }
 
 #[test]
-fn a_list_registers_all_or_nobody() {
+fn a_list_registers_all_or_none() {
     let mut hosts = Hosts::new();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     let good = port_id("x");

@@ -144,7 +144,7 @@ fn full_status_names_the_ports() {
 }
 
 #[test]
-fn releases_and_clears_tell_the_others() {
+fn releases_and_clears_are_reported_to_others() {
     let mut hosts = Hosts::registered();
     let (a, b, c) = (hosts.a.clone(), hosts.b.clone(), hosts.c.clone());
     hosts.out(&a, 1, 6, KEY_A, 0);
@@ -295,7 +295,7 @@ fn the_generation_counts_what_the_standard_says() {
 }
 
 #[test]
-fn a_nexus_is_told_of_changes_in_their_order() {
+fn a_nexus_gets_reports_of_changes_in_order() {
     let mut hosts = Hosts::registered();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     hosts.out(&a, 1, 5, KEY_A, 0);
@@ -312,7 +312,7 @@ fn a_nexus_is_told_of_changes_in_their_order() {
 }
 
 #[test]
-fn a_destroyed_volume_leaves_nothing_behind() {
+fn a_destroyed_volume_leaves_nothing() {
     let mut hosts = Hosts::registered();
     let (a, c) = (hosts.a.clone(), hosts.c.clone());
     hosts.out(&a, 1, 3, KEY_A, 0);

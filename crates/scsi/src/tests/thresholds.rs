@@ -26,7 +26,7 @@ fn world() -> World {
 }
 
 #[test]
-fn each_nexus_is_told_once_on_each_unit_when_a_threshold_is_crossed() {
+fn each_nexus_gets_one_report_per_unit_when_a_threshold_is_crossed() {
     let mut world = world();
     let other = world.log_in(initiator("b"), 2);
     world.run_as(&other, 0, &[0; 6], &[]);
@@ -79,7 +79,7 @@ fn the_hysteresis_of_a_large_pool_is_a_gib() {
 }
 
 #[test]
-fn each_of_several_thresholds_is_told() {
+fn each_of_several_thresholds_is_reported() {
     let mut world = World::new();
     space(&world, &[50, 80, 90], 0);
     world.good(&[0; 6], &[]);
@@ -91,7 +91,7 @@ fn each_of_several_thresholds_is_told() {
 }
 
 #[test]
-fn a_change_of_the_thresholds_or_the_pool_is_told_and_crosses_nothing() {
+fn a_change_of_thresholds_or_pool_is_reported_but_is_no_crossing() {
     let mut world = world();
     space(&world, &[40, 80], 500);
     assert_eq!(world.sense(&[0; 6], &[]), (6, 0x2a, 0x01));

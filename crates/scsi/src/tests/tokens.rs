@@ -99,7 +99,7 @@ pub(super) fn filled() -> World {
 }
 
 #[test]
-fn a_token_stands_for_what_the_ranges_held_then() {
+fn a_token_represents_the_earlier_data_of_its_ranges() {
     let mut world = filled();
     let want = [world.bytes(1, 100, 5), world.bytes(1, 40, 3)].concat();
     let token = world.populate(&[(100, 5), (90, 0), (40, 3)]);
@@ -130,7 +130,7 @@ fn blocks_are_counted_as_the_addressed_unit_counts_them() {
 }
 
 #[test]
-fn another_initiator_may_use_a_token_but_is_not_told_of_it() {
+fn another_initiator_may_use_a_token_but_gets_no_information_about_it() {
     let mut world = filled();
     let token = world.populate(&[(0, 8)]);
     let other = world.log_in(initiator("b"), 2);
@@ -180,7 +180,7 @@ fn tokens_that_were_made_up_or_bent_are_refused() {
 }
 
 #[test]
-fn a_token_ends_when_nobody_has_used_it_for_long() {
+fn a_token_expires_after_a_time_without_use() {
     let mut world = filled();
     world.server.set_time(1_000);
     let token = world.populate(&[(0, 8)]);

@@ -316,7 +316,7 @@ proptest! {
 
     /// Devices fail while the pool is written, and come back with what they had then.
     #[test]
-    fn what_was_acknowledged_is_read_whatever_happens(k in 2..=6u8, steps in steps()) {
+    fn acknowledged_data_is_always_read(k in 2..=6u8, steps in steps()) {
         let mut pool = Pool::new(k);
         let n = pool.disks.len();
         for step in steps {

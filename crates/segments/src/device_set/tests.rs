@@ -263,7 +263,7 @@ fn one_of_two_opens_only_if_the_other_is_given_up_and_outranks_it_then() {
 }
 
 #[test]
-fn who_only_looks_writes_nothing() {
+fn a_read_only_set_writes_nothing() {
     let (disks, set) = made(3);
     drop(set);
     let before: Vec<_> = disks.iter().map(|disk| disk.blocks.lock().unwrap().clone()).collect();

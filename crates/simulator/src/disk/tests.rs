@@ -66,7 +66,7 @@ fn a_write_that_is_done_wrongly_is_answered_and_lands_nowhere_elsewhere_or_in_pa
 }
 
 #[test]
-fn a_read_succeeds_within_its_tries_whatever_others_read() {
+fn a_read_succeeds_within_its_tries_despite_other_reads() {
     let disk = SimDisk::new(1 << 20, 1);
     let mut inner = disk.inner();
     inner.faults.transient_reads_per_mille = 900;

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_in_front_of_each_sector_does_not_hide_the_rest() {
+    fn noise_before_each_sector_does_not_hide_the_rest() {
         let mut frame = FrameMut::from_bytes(&text(1)[..]);
         for (sector, noise) in frame.chunks_exact_mut(512).zip(noise(2).chunks_exact(512)) {
             sector[..64].copy_from_slice(&noise[..64]);

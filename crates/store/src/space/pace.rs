@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_right_after_another_lets_hosts_go_on() {
+    fn hosts_continue_during_a_checkpoint_right_after_another() {
         let mut pace = Pace::new(1 << 20);
         pace.set(1000, 1000, 1000);
         pace.spend(1 << 20);

@@ -107,7 +107,7 @@ fn ranges_of_one_unmap_may_share_a_block() {
 }
 
 #[test]
-fn a_long_copy_between_alignments_is_staged_and_leaves_nothing_behind() {
+fn a_long_copy_between_alignments_is_staged_and_cleans_up() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 64 * MIB);
     let mut expected = vec![0; 64 << 20];
@@ -170,7 +170,7 @@ fn a_long_copy_that_a_full_pool_ends_changes_nothing() {
 }
 
 #[test]
-fn a_long_copy_that_is_abandoned_leaves_nothing_behind() {
+fn an_abandoned_long_copy_cleans_up() {
     let (disk, store) = pool(256 << 20);
     let id = volume(&store, 512 * MIB);
     (0..12).for_each(|mib| write(&store, id, mib * MIB, &distinct(MIB, mib + 1)).unwrap());

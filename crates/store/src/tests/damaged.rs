@@ -193,7 +193,7 @@ fn a_node_stands_only_where_its_level_belongs() {
 }
 
 #[test]
-fn the_check_tells_of_a_chunk_between_two_blocks() {
+fn the_check_reports_a_chunk_between_two_blocks() {
     let (_disk, store) = pool(1 << 30);
     let id = volume(&store, MIB);
     write(&store, id, 0, &distinct(8, 1)).unwrap();
@@ -221,7 +221,7 @@ fn live_bytes_below_zero_or_nowhere_are_damage() {
 }
 
 #[test]
-fn a_reference_that_leaves_the_pool_is_told_with_its_place() {
+fn a_reference_out_of_the_pool_is_reported_with_its_location() {
     let (_disk, store) = pool(1 << 30);
     let place = Place { segment: 2, offset_units: u32::MAX };
     let Err(error) = store.world.medium.read_page(PageRef { place, checksum: 0 }) else {

@@ -78,7 +78,7 @@ impl Bench {
 /// device. All of them move to the next segment, and none is answered before. A crash at any time
 /// finds what was answered.
 #[test]
-fn a_record_that_is_refused_goes_to_the_next_segment_with_all_behind_it() {
+fn a_refused_record_goes_to_the_next_segment_with_all_later_ones() {
     for landed in [false, true] {
         let bench = Bench::new();
         let old = tail(&bench.store);

@@ -66,7 +66,7 @@ fn what_is_alike_is_told_by_one_look_however_long_it_is() {
 }
 
 #[test]
-fn nodes_that_are_mapped_all_over_are_told_without_their_entries() {
+fn fully_mapped_nodes_are_reported_without_their_entries() {
     let (_, store) = pool(1 << 30);
     let id = volume(&store, TIB);
     write(&store, id, 0, &distinct(MIB, 1)).unwrap();
@@ -88,7 +88,7 @@ fn nodes_that_are_mapped_all_over_are_told_without_their_entries() {
 }
 
 #[test]
-fn a_look_ends_after_so_much_work_and_the_next_one_goes_on() {
+fn a_search_has_a_limit_and_the_next_one_continues() {
     let (_, store) = pool(1 << 30);
     let sectors = 96 * MIB;
     let id = volume(&store, sectors);

@@ -81,7 +81,7 @@ fn least_memory() -> OpenOptions {
 }
 
 #[test]
-fn copies_that_meet_an_unreadable_block_leave_nothing_behind() {
+fn copies_of_an_unreadable_block_clean_up() {
     let (hand, id) = with_bad_block();
     let held = hand.store.pool_status().data_bytes;
     let failing = 2 * hand.store.tuning().parts_at_once as u64;
@@ -117,7 +117,7 @@ fn copies_that_meet_an_unreadable_block_leave_nothing_behind() {
 /// All copies with slots fail before they have staged anything: no commit and no turn of
 /// maintenance follows. So the first that fails must wake the waiting one.
 #[test]
-fn a_copy_that_waits_for_a_place_goes_on_when_the_ones_before_it_fail() {
+fn a_waiting_copy_continues_when_earlier_ones_fail() {
     let (hand, id) = with_bad_block();
     let places = hand.store.tuning().parts_at_once as u64;
     let first = |copy| hand.store.start(copy_of(id, 12, 100 + copy * 5, 5), hand.token(copy));
@@ -179,7 +179,7 @@ fn abort_after(hand: &Hand, mut reads: u64, copy: VolumeRequest) -> Result<Reply
 
 /// A copy is aborted at each of its reads, those of metadata included.
 #[test]
-fn copies_that_are_abandoned_at_any_read_leave_nothing_behind() {
+fn copies_abandoned_at_any_read_clean_up() {
     let disk = MemoryDisk::new(1 << 30);
     Store::create(&*disk, &[7; 64]).unwrap();
     let store = Store::open(disk.clone(), least_memory()).unwrap();
@@ -209,7 +209,7 @@ fn copies_that_are_abandoned_at_any_read_leave_nothing_behind() {
 }
 
 #[test]
-fn copies_that_a_full_pool_refuses_leave_nothing_behind() {
+fn copies_refused_by_a_full_pool_clean_up() {
     let (disk, store) = pool(256 << 20);
     let id = volume(&store, 2048 * MIB);
     let mut mib = 0;

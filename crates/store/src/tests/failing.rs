@@ -138,7 +138,7 @@ fn two_commits(bench: &Bench, bytes: &[u8]) -> [crate::Commit; 2] {
 }
 
 #[test]
-fn a_commit_that_lands_first_waits_for_the_one_in_front() {
+fn a_commit_written_first_waits_for_the_earlier_one() {
     let bench = bench(Durability::Commit);
     let bytes = distinct(16, 1);
     let [first, second] = two_commits(&bench, &bytes);
@@ -155,7 +155,7 @@ fn a_commit_that_lands_first_waits_for_the_one_in_front() {
 }
 
 #[test]
-fn behind_a_lost_commit_nothing_is_applied_or_recovered() {
+fn after_a_lost_commit_nothing_is_applied_or_recovered() {
     let bench = bench(Durability::Commit);
     let [first, second] = two_commits(&bench, &distinct(16, 1));
     bench.store.write_out(&second).unwrap();
@@ -185,7 +185,7 @@ fn behind_a_lost_commit_nothing_is_applied_or_recovered() {
 /// Once the store has failed nothing is written elsewhere: a record written after a lost one must
 /// not count then.
 #[test]
-fn behind_a_lost_commit_nothing_counts_in_a_store_that_has_failed() {
+fn after_a_lost_commit_nothing_counts_in_a_failed_store() {
     let bench = bench(Durability::Commit);
     let [first, second] = two_commits(&bench, &distinct(16, 1));
     bench.store.writer.lock().fail();

@@ -190,7 +190,7 @@ fn stuck_pool() -> (Arc<MemoryDisk>, Thin) {
 }
 
 #[test]
-fn a_pool_whose_next_checkpoint_does_not_fit_opens_again_and_goes_on() {
+fn a_pool_without_space_for_the_next_checkpoint_reopens_and_continues() {
     let (disk, mut thin) = stuck_pool();
     // It can be inspected without writing anything.
     drop(Store::load(disk.clone(), OpenOptions::default()).unwrap());
@@ -367,7 +367,7 @@ fn trimming_clones_in_a_full_pool_ends_in_refusals_and_never_stops_it() {
 
 /// A full pool accepts overwrites: reclaim recovers the blocks that they leave dead.
 #[test]
-fn overwrites_go_on_in_a_full_pool() {
+fn overwrites_continue_in_a_full_pool() {
     let (_disk, store) = pool(POOL_BYTES);
     let id = volume(&store, 512 * MIB);
     let mut mib = 0;

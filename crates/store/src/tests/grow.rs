@@ -24,7 +24,7 @@ fn assert_filled(store: &Store, id: VolumeId, end: u64) {
 }
 
 #[test]
-fn a_full_pool_that_grows_goes_on_and_is_all_there_after_a_restart() {
+fn a_full_pool_that_grows_continues_and_keeps_all_data_over_a_restart() {
     let (disk, store) = pool(256 << 20);
     let id = volume(&store, 1 << 21);
     let full = fill(&store, id, 0);

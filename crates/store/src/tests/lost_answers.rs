@@ -275,7 +275,7 @@ fn a_command_is_known_again_after_the_process_was_killed() {
 /// An acknowledged command is in no checkpoint, and one that the log restores is harmless: the same
 /// command of the same nexus, whose block holds what it would write.
 #[test]
-fn an_acknowledgement_outlives_the_process_if_a_checkpoint_came_behind_it() {
+fn an_acknowledgement_survives_the_process_after_a_checkpoint() {
     let (disk, store, take) = lost();
     store.acknowledged(take.command);
     let crashed = Store::open(disk.copy(), OpenOptions::default()).unwrap();

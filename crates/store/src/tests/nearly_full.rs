@@ -116,7 +116,7 @@ fn a_pool_with_something_dead_everywhere_moves_all_once_at_most() {
 /// When new data was refused, the segments emptied for it were not freed, and UNMAP found no room:
 /// it was refused as well, and nothing ever changed that.
 #[test]
-fn unmap_goes_on_when_new_data_was_refused() {
+fn unmap_continues_after_new_data_was_refused() {
     let mut pool = Full::new();
     pool.kill_one_in(64);
     while pool.write(1).is_ok() {}
@@ -126,7 +126,7 @@ fn unmap_goes_on_when_new_data_was_refused() {
 
 /// New data waits together with overwrites, for which reclaim does more: it is refused on its own.
 #[test]
-fn overwrites_go_on_when_new_data_was_refused() {
+fn overwrites_continue_after_new_data_was_refused() {
     let mut pool = Full::new();
     for round in 0..4096 {
         let block = round * 7919 % pool.end;

@@ -45,7 +45,7 @@ fn the_background_pass_finds_what_was_missed() {
 }
 
 #[test]
-fn a_pass_tells_how_far_it_is_and_how_it_ended() {
+fn a_pass_reports_its_progress_and_result() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 64 * MIB);
     for mib in 0..20 {

@@ -189,7 +189,7 @@ fn others_come_in_between_the_pieces_of_a_copy() {
 }
 
 #[test]
-fn a_copy_that_nobody_wants_any_more_ends_between_two_pieces() {
+fn an_abandoned_copy_ends_between_two_pieces() {
     let (disk, store) = pool(1 << 30);
     let source = dense(&store, GIB);
     let target = volume(&store, GIB);

@@ -58,7 +58,7 @@ fn what_is_there_already_is_stored_once_in_any_volume() {
 }
 
 #[test]
-fn what_was_written_before_a_start_is_found_behind_it() {
+fn data_written_before_a_start_is_found_after_it() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 4 * MIB);
     let data = distinct(MIB, 1);
@@ -123,7 +123,7 @@ pub(super) fn begin(
 /// A chunk with one reference is overwritten while another write is about to reference it: it stays
 /// until that write is applied.
 #[test]
-fn a_chunk_that_a_record_names_is_not_freed_in_front_of_it() {
+fn a_chunk_is_not_freed_before_a_record_that_refers_to_it() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, MIB);
     let data = distinct(8, 1);

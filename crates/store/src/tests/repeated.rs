@@ -95,7 +95,7 @@ fn a_block_repeated_over_the_largest_volume_is_one_small_commit() {
 }
 
 #[test]
-fn one_entry_names_a_repeated_block_once_whatever_it_spans() {
+fn one_entry_refers_once_to_a_repeated_block_of_any_length() {
     let (_disk, store) = pool(1 << 30);
     let id = volume(&store, WHOLE);
     write_same(&store, id, 8, WHOLE - 16, &noise(1));

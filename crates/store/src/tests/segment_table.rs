@@ -151,7 +151,7 @@ fn a_pool_without_the_table_has_at_most_65_536_segments() {
 }
 
 #[test]
-fn the_check_tells_of_rows_that_are_not_what_is_stored() {
+fn the_check_reports_rows_that_differ_from_the_stored_data() {
     let (_disk, store) = pool(1 << 30);
     store.checkpoint().unwrap();
     store.checkpoint().unwrap();

@@ -113,7 +113,7 @@ impl Bench {
 /// A writer during the capture of a checkpoint waits for one slice at most, and what it changes,
 /// captured already or not, is in the checkpoint or after it.
 #[test]
-fn writing_goes_on_between_the_slices_of_a_capture() {
+fn writing_continues_between_the_slices_of_a_capture() {
     for durability in [Durability::Commit, Durability::Flush] {
         let bench = Bench::new(durability);
         bench.beside(|store, volume, turn| {

@@ -285,7 +285,7 @@ fn snapshots_of_a_group_are_of_one_moment() {
 /// and write: each answered request took effect before an overwriting or after it, and none
 /// half-way.
 #[test]
-fn hosts_may_go_on_while_a_volume_is_overwritten() {
+fn hosts_continue_while_a_volume_is_overwritten() {
     let (_disk, store) = pool(1 << 30);
     let (id, target) = (volume(&store, 16), volume(&store, MIB));
     let (short, long) = (volume(&store, 8), volume(&store, 2 * MIB));

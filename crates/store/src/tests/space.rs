@@ -288,7 +288,7 @@ fn a_pass_ends_where_it_is_in_the_way() {
 /// A checkpoint has no holes while a pass reads an earlier one: requests that wait for the
 /// checkpoint wait for the pass to give way, and are not refused.
 #[test]
-fn a_pass_ends_where_a_checkpoint_finds_no_room_beside_it() {
+fn a_pass_ends_when_a_checkpoint_needs_its_space() {
     let (_disk, store) = pool(512 << 20);
     let id = volume(&store, 2048 * MIB);
     for turn in 0..48 {

@@ -183,7 +183,7 @@ fn wrong_parity_is_found_by_scrubbing_and_encoded_anew() {
 /// After the last record of a segment there may be records of its earlier use, of which a device
 /// that has since caught up has other bytes.
 #[test]
-fn what_looks_like_records_behind_the_last_one_is_not_scrubbed() {
+fn apparent_records_after_the_last_one_are_not_scrubbed() {
     let (pool, ..) = filled(5);
     let end = pool.store.writer.lock().log.end();
     let geometry = pool.store.world.medium.geometry();

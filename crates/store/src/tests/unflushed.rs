@@ -54,7 +54,7 @@ impl Bench {
 /// Whoever requests it, a flush that fails is answered once everything was rewritten and flushed:
 /// what was written before and after it survives a power loss.
 #[test]
-fn writing_goes_on_after_a_flush_of_the_log_that_fails() {
+fn writing_continues_after_a_failed_flush_of_the_log() {
     for by_fua in [true, false] {
         for failures in [1, 2, 3, 9, 20] {
             let bench = bench();
@@ -113,7 +113,7 @@ fn reads_are_right_while_a_flush_fails() {
 /// A failed flush of another origin, here a checkpoint's, may have lost log records as well: the
 /// log's next flush does not cover them.
 #[test]
-fn a_checkpoint_whose_flush_fails_does_not_lose_what_was_written_behind_it() {
+fn a_checkpoint_with_a_failed_flush_does_not_lose_later_writes() {
     // The flush before the capture, the one after its images, and those of the superblocks.
     for io in 0..4 {
         let bench = bench();
@@ -188,7 +188,7 @@ fn flushes_that_fail_for_good_end_writing() {
 /// What is kept in memory until a flush covers it is bounded, compressed blocks included: a record
 /// flushes by itself where it would become too much.
 #[test]
-fn what_no_flush_has_covered_takes_so_much_memory_and_no_more() {
+fn unflushed_data_takes_bounded_memory() {
     const MAX: u64 = 1 << 20;
     let disk = PowerDisk::new(1 << 30);
     Store::create(&*disk, &[7; 64]).unwrap();

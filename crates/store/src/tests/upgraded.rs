@@ -250,7 +250,7 @@ fn inspect_says_which_device_it_is() {
 }
 
 #[test]
-fn what_a_later_version_has_made_is_refused_and_told_apart_from_what_is_no_pool() {
+fn pools_of_later_versions_are_refused_and_distinguished_from_other_data() {
     let changes: [fn(&mut format::Superblock); 2] = [
         |superblock| superblock.features.incompatible = 1 << 50,
         |superblock| superblock.features.read_compatible = 1 << 50,

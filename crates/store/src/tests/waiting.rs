@@ -63,7 +63,7 @@ fn start_long_unmaps(hand: &Hand, volume: VolumeId, count: u64) {
 
 /// They waited for the next commit, but none came.
 #[test]
-fn long_requests_go_on_after_the_checkpoint_that_all_waited_for() {
+fn long_requests_continue_after_the_checkpoint_that_all_waited_for() {
     const ALL_MEMORY: u64 = 1 << 40;
     let (disk, store) = pool(1 << 30);
     let long = volume(&store, 64 * GIB);
@@ -147,7 +147,7 @@ fn what_waits_for_memory_is_refused_where_no_checkpoint_finds_room() {
 /// As many long copies as a window takes have their first parts ready at once, and each part takes
 /// most of a record: a small write waited for all of them.
 #[test]
-fn a_small_write_does_not_wait_behind_parts_of_long_copies() {
+fn a_small_write_does_not_wait_for_parts_of_long_copies() {
     const COPIES: u64 = 32;
     const WRITES: u64 = 900;
     let (disk, store) = pool(2 << 30);

@@ -152,7 +152,7 @@ fn new_data_costs_nothing_but_its_room() {
 
 /// A write of some runs costs something, but overtakes heavy requests.
 #[test]
-fn a_small_write_does_not_wait_behind_heavy_requests() {
+fn a_small_write_does_not_wait_for_heavy_requests() {
     const LONG: u64 = 100;
     let (disk, store) = pool(1 << 30);
     let volume = volume(&store, 64 * GIB);

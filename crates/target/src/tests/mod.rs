@@ -40,7 +40,7 @@ fn held_by(kind: Kind, holder: NexusId) -> Kept {
 }
 
 #[test]
-fn what_makes_no_sense_is_not_put_in_force() {
+fn an_invalid_state_is_not_put_in_force() {
     let all = held_by(Kind::WriteExclusiveAllRegistrants, nexus(9, 1));
     for kept in [Kept::default(), registered(), held_by(Kind::ExclusiveAccess, nexus(2, 1)), all] {
         assert_eq!(target().restore(Start::PowerOn, of_volume(kept)), Ok(()));
@@ -116,7 +116,7 @@ fn a_power_on_leaves_what_has_aptpl_and_nothing_of_what_else_there_is() {
 /// A host that sees many units and uses one is checked for the others' events once, not with each
 /// command; and misses none of its own.
 #[test]
-fn a_command_to_a_quiet_unit_does_not_look_for_what_others_have_to_tell() {
+fn a_command_does_not_search_other_units_for_unit_attentions() {
     let luns = luns(1000);
     let nexus = target().new_nexus(nexus(1, 1).host, 1, &luns);
     assert!(nexus.take_attention(VOLUME).is_some(), "of its past");
@@ -154,7 +154,7 @@ fn told(nexus: &Nexus, volume: u64) -> Vec<Attention> {
 /// To hosts a planned switch is only a change of paths; pending notifications are delivered
 /// afterwards.
 #[test]
-fn a_session_that_goes_on_elsewhere_is_told_what_was_pending_and_of_its_paths() {
+fn a_session_that_moves_keeps_pending_attentions_and_gets_its_path_states() {
     let (before, after) = (target(), target());
     let live = before.new_nexus(nexus(1, 1).host, 1, &luns(3));
     for unit in [1, 2] {
@@ -175,7 +175,7 @@ fn a_session_that_goes_on_elsewhere_is_told_what_was_pending_and_of_its_paths() 
 }
 
 #[test]
-fn what_a_session_is_to_be_told_has_to_make_sense() {
+fn pending_attentions_of_a_session_must_be_valid() {
     // An invalid kind, a duplicate, and one after the end.
     for bits in [0xe, 0x11, 0x10, 0x1001] {
         assert!(!target().expect(nexus(1, 1), &vec![(1, bits)]), "{bits:x}");

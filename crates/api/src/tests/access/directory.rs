@@ -179,7 +179,7 @@ async fn who_is_not_asked_for_in_time_is_refused_and_others_wait_for_a_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn guesses_are_slowed_down_and_nobody_is_asked_for_while_it_is_off() {
+async fn guesses_are_slowed_down_and_a_disabled_directory_is_not_asked() {
     let (world, directory) = with_directory().await;
     let world = Arc::new(world);
     let guesses: Vec<_> = (0..10)

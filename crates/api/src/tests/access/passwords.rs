@@ -37,7 +37,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_user_logs_in_with_a_password_and_nobody_else_does() {
+async fn only_users_with_a_password_log_in_with_one() {
     let world = World::new();
     world.with_password("anna", "storage_admin").await;
     let token = world.user("otto", "array_admin").await;
@@ -105,7 +105,7 @@ async fn guessing_a_password_is_slowed_down() {
 }
 
 #[tokio::test]
-async fn those_who_guess_together_pay_for_each_guess_and_few_may_wait() {
+async fn concurrent_guesses_are_each_delayed_and_few_may_wait() {
     let world = Arc::new(World::new());
     world.with_password("anna", "readonly").await;
     let guess = || {

@@ -78,7 +78,7 @@ fn the_verbs_are_those_that_were_promised() {
 }
 
 #[test]
-fn so_are_those_of_who_may_manage() {
+fn so_are_verbs_of_users() {
     for line in [
         "serve --pool d --iscsi 127.0.0.1:3260 --api 127.0.0.1:80 --api-http",
         "status --api array.example:3280 --ca ca.pem --token-file f",

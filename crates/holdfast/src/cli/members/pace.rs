@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_often_takes_no_room() {
+    fn frequent_samples_take_bounded_memory() {
         let (paces, start) = (Paces::default(), Instant::now());
         for millis in 0..100_000 {
             let (done_bytes, all_bytes) = (millis, 1 << 40);

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_kept_down_lets_go_of_its_sockets_once() {
+    fn a_held_controller_releases_its_sockets_once() {
         let holds = Holds::default();
         let state = |own| State { own: Some(own), holds: holds.clone(), ..State::default() };
         let (mut first, mut second) = (state(Controller::Ct0), state(Controller::Ct1));

@@ -232,7 +232,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn nobody_who_reads_is_no_failure_and_a_full_disk_is_one() {
+    fn a_missing_reader_is_no_failure_but_a_full_disk_is() {
         let error = |kind: std::io::ErrorKind| Err(csv::Error::from(std::io::Error::from(kind)));
         assert!(is_closed(error(std::io::ErrorKind::BrokenPipe)).unwrap());
         assert!(is_closed(error(std::io::ErrorKind::StorageFull)).is_err());

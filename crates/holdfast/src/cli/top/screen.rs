@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_that_is_gone_is_told_and_may_come_back() {
+    fn a_lost_array_is_reported_and_may_return() {
         let mut screen = screen();
         screen.renew(Err(Failure::Unreachable("it does not answer".into())));
         assert_eq!(drawn(&screen, 80, 12)[11], "it does not answer");

@@ -14,7 +14,7 @@ fn meeting(directory: &Path) -> Meeting {
 }
 
 #[test]
-fn controllers_of_a_pool_meet_whatever_the_order_of_its_devices() {
+fn controllers_of_a_pool_meet_with_devices_in_any_order() {
     let directory = Path::new("/run/holdfast");
     let of = |places: &[&str]| {
         let places: Vec<PathBuf> = places.iter().map(PathBuf::from).collect();
@@ -46,7 +46,7 @@ fn had(meeting: &Meeting) -> Claim {
 }
 
 #[test]
-fn a_claim_is_of_one_and_goes_to_who_waits_for_it() {
+fn a_claim_has_one_holder_and_passes_to_the_one_waiting() {
     let directory = tempfile::tempdir().unwrap();
     let meeting = meeting(directory.path());
     let claim = had(&meeting);
@@ -63,7 +63,7 @@ fn a_claim_is_of_one_and_goes_to_who_waits_for_it() {
 }
 
 #[test]
-fn who_waits_for_the_claim_comes_before_who_comes_later() {
+fn a_waiting_controller_gets_the_claim_before_a_later_one() {
     let directory = tempfile::tempdir().unwrap();
     let meeting = meeting(directory.path());
     for _ in 0..20 {
@@ -102,7 +102,7 @@ fn who_waits_has_the_turn_when_it_says_so() {
 
 /// It may be starved by other load, or read from a device that hangs.
 #[test]
-fn who_takes_over_does_not_wait_for_a_follower_that_hangs() {
+fn a_takeover_does_not_wait_for_a_hanging_follower() {
     let (hangs, until) = std::sync::mpsc::channel::<()>();
     let open = move || {
         let _ = until.recv();
@@ -115,7 +115,7 @@ fn who_takes_over_does_not_wait_for_a_follower_that_hangs() {
 
 /// A stopped process that has the turn keeps no other from the pool.
 #[test]
-fn a_claim_that_nobody_takes_is_had_by_who_comes_later() {
+fn an_untaken_claim_goes_to_a_later_controller() {
     let directory = tempfile::tempdir().unwrap();
     let meeting = meeting(directory.path());
     let turn = std::fs::File::create(&meeting.turn).unwrap();
@@ -265,7 +265,7 @@ impl Write for Slow {
 }
 
 #[test]
-fn a_pipe_moves_all_bytes_in_order_whatever_the_sockets_take() {
+fn a_pipe_moves_all_bytes_in_order_with_any_socket_buffers() {
     let bytes: Vec<u8> = (0..300_000u32).map(|at| (at % 251) as u8).collect();
     for (reads, writes) in [(1000, 777), (200_000, 4096), (4096, 200_000)] {
         let (mut from, mut to) = (Slow::end(bytes.clone(), reads), Slow::end(Vec::new(), writes));

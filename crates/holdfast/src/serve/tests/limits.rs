@@ -81,7 +81,7 @@ fn what_waits_can_be_aborted_and_the_end_waits_for_no_limit() {
 }
 
 #[test]
-fn the_limit_of_a_group_holds_for_its_volumes_together_and_besides_their_own() {
+fn the_limit_of_a_group_applies_to_its_volumes_together_in_addition_to_their_own() {
     on_arrays(&[1, 2], |array| {
         let portal = array.running.portals[0];
         array.open.limit_group(SLOW);

@@ -199,7 +199,7 @@ impl Initiator {
 }
 
 #[test]
-fn a_session_is_told_that_the_array_was_started_or_the_one_before_was_lost() {
+fn a_session_gets_a_power_on_or_a_nexus_loss_attention() {
     on_arrays(&[2, 2], |array| {
         let portal = array.running.portals[0];
         let first = Initiator::login(portal, "one");

@@ -120,7 +120,7 @@ fn content_that_was_read_before_its_lock_was_given_back_is_not_used() {
 }
 
 #[test]
-fn a_write_of_which_nobody_knows_is_read_again() {
+fn a_write_of_unknown_result_is_read_again() {
     let mut world = World::new(BYTES, 6);
     let (a, b) = (world.host(true), world.host(true));
     world.run(async move {

@@ -35,7 +35,7 @@ fn received(socket: &UdpSocket) -> String {
 }
 
 #[test]
-fn a_syslog_server_is_told_from_when_it_is_named_until_it_is_removed() {
+fn a_syslog_server_gets_messages_from_its_creation_to_its_removal() {
     let (_directory, array, notifier) = world(Duration::from_secs(3600));
     assert!(notifier.is_empty());
     let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());

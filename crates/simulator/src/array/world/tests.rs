@@ -227,7 +227,7 @@ fn plain_hosts_get_what_some_order_of_their_commands_gives() {
 /// Hosts notice a pause, and nothing else: what they have sent is done once, at one array or the
 /// next.
 #[test]
-fn plain_hosts_go_on_after_planned_switches() {
+fn plain_hosts_continue_after_planned_switches() {
     let mut all = Summary::default();
     for seed in 0..40 {
         let mut world = world(seed);

@@ -155,7 +155,7 @@ fn new_blocks_find_rows_beside_a_damaged_page() {
 }
 
 #[test]
-fn two_bad_reads_of_one_request_are_told_by_the_first() {
+fn two_bad_reads_of_one_request_report_the_first() {
     let pool = make();
     let store = open(&pool);
     let one = pool.volumes[0];

@@ -287,7 +287,7 @@ fn a_flipped_bit_of_each_class_is_found_and_repaired_from_memory() {
 }
 
 #[test]
-fn a_record_that_rots_behind_the_checkpoint_is_made_needless() {
+fn a_record_that_rots_after_the_checkpoint_is_superseded() {
     for part in 0..3 {
         let pool = make();
         let store = open(&pool);

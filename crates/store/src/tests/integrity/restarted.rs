@@ -11,7 +11,7 @@ const NEEDED: [&str; 4] =
 /// a leaf of the key-value space or a page of the segment table the pool reports damage, and does
 /// not open.
 #[test]
-fn a_flipped_bit_of_each_class_never_reads_as_data_behind_a_restart() {
+fn a_flipped_bit_of_each_class_never_reads_as_data_after_a_restart() {
     let (mut refused, lossy) = behind_a_restart(make);
     refused.dedup();
     assert_eq!(refused, NEEDED);
@@ -22,7 +22,7 @@ fn a_flipped_bit_of_each_class_never_reads_as_data_behind_a_restart() {
 
 /// A pool that was stopped cleanly has no log: it opens whatever page is lost.
 #[test]
-fn a_pool_without_a_log_opens_whatever_page_is_lost() {
+fn a_pool_without_a_log_opens_with_any_page_lost() {
     let (mut refused, lossy) = behind_a_restart(|| {
         let pool = make();
         open(&pool).checkpoint().unwrap();

@@ -97,7 +97,7 @@ impl Model {
 }
 
 #[test]
-fn a_device_catches_up_while_hosts_write_and_reclaim_and_checkpoints_go_on() {
+fn a_device_catches_up_during_writes_reclaim_and_checkpoints() {
     let disks: Vec<_> = (0..2).map(|_| MemoryDisk::new(272 << 20)).collect();
     Store::create_on(&devices(&disks), &[7; 64]).unwrap();
     let pool = open(disks);

@@ -242,7 +242,7 @@ fn a_chunk_that_was_moved_is_read_at_its_older_place() {
 }
 
 #[test]
-fn a_damaged_record_in_the_middle_is_cut_only_where_somebody_says_so() {
+fn a_damaged_record_in_the_middle_is_cut_only_on_request() {
     let pool = rich();
     let records = records(&pool.disk);
     assert!(records.len() > 10);
@@ -302,7 +302,7 @@ fn a_device_that_fails_costs_what_is_on_it() {
 /// If the block after the last record can't be read, another record may be there: recovery refuses
 /// to open such a pool as well.
 #[test]
-fn where_the_log_can_not_be_read_on_it_is_cut_only_where_somebody_says_so() {
+fn an_unreadable_log_is_cut_only_on_request() {
     let pool = rich();
     let (at, last) = records(&pool.disk).pop().unwrap();
     let disk = pool.disk.copy();

@@ -37,7 +37,7 @@ fn all_of_a_pool_is_salvaged_from_as_few_devices_as_have_it() {
 /// Blocks that the other devices still have are read; the rest is reported as lost, and never
 /// returned as something else.
 #[test]
-fn with_three_devices_lost_salvage_tells_what_is_left_and_what_is_not() {
+fn with_three_devices_lost_salvage_reports_remaining_and_lost_data() {
     let pool = rich_on(6);
     let blocks: usize = pool.content.values().map(|content| content.len() / 4096).sum();
     let mut had = 0;

@@ -59,7 +59,7 @@ fn settled() -> World {
 }
 
 #[test]
-fn the_owner_takes_the_addresses_of_one_that_is_gone_and_gives_them_back() {
+fn the_owner_takes_over_addresses_and_returns_them() {
     let mut world = settled();
     world.event(Event::Stop(1));
     world.run(TAKEN_AFTER_MS - 1000);

@@ -301,7 +301,7 @@ fn who_is_fenced_has_no_lease_and_is_told_and_who_is_forgotten_goes_on() {
 
 /// An owner that was stopped must not take back a free device when it resumes.
 #[test]
-fn who_has_no_lease_takes_no_device_back() {
+fn a_controller_without_a_lease_takes_no_device_back() {
     let model = Model::new(&World::free());
     let held = turn(std::slice::from_ref(&model), 0).attempt().unwrap().unwrap();
     let is_fenced = Arc::new(AtomicBool::new(false));

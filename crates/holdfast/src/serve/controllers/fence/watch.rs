@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_left_is_not_waited_for() {
+    fn a_controller_that_has_left_is_not_waited_for() {
         let own = Key::new(Controller::Ct0, 1);
         let mut watch = Watch::new(2, 2);
         for index in 0..2 {

@@ -172,7 +172,7 @@ fn many_connections_at_once_are_all_made() {
 }
 
 #[test]
-fn who_has_another_secret_or_another_place_is_refused() {
+fn a_peer_with_another_secret_or_place_is_refused() {
     let owner = Owner::new();
     let of = |own, secret| options(own, free(THERE), owner.address, secret);
     owner.must_refuse(of(Controller::Ct1, 8));
@@ -250,7 +250,7 @@ fn a_client_without_a_key_gets_nothing() {
 }
 
 #[test]
-fn noise_and_silence_are_refused_while_the_other_controller_is_let_in() {
+fn noise_and_silence_are_refused_while_the_other_controller_connects() {
     let owner = Owner::new();
     let connect = |_| TcpStream::connect(owner.address).unwrap();
     let silent: Vec<TcpStream> = (0..300).map(connect).collect();
@@ -323,7 +323,7 @@ fn what_is_not_on_its_way_yet_does_not_arrive_after_the_end() {
 }
 
 #[test]
-fn who_dials_where_nobody_listens_comes_to_its_end() {
+fn dialling_without_a_listener_ends() {
     let nobody = free(HERE);
     let tunnel = Tunnel::start(options(Controller::Ct1, free(THERE), nobody, 7)).unwrap();
     let mut stream = tunnel.connect().unwrap();
@@ -332,7 +332,7 @@ fn who_dials_where_nobody_listens_comes_to_its_end() {
 }
 
 #[test]
-fn an_address_that_is_not_to_be_had_is_told_at_the_start() {
+fn an_unavailable_address_is_reported_at_the_start() {
     let taken = TcpListener::bind((HERE, 0)).unwrap();
     let address = taken.local_addr().unwrap();
     let started = Tunnel::start(options(Controller::Ct0, address, free(THERE), 7));
