@@ -33,7 +33,7 @@ fn what_is_over_the_limit_waits_in_order() {
     assert_eq!(bucket.enter(ticket(1, 0), S), Entered::Goes);
     assert_eq!(bucket.enter(ticket(2, 0), S), Entered::Goes);
     assert_eq!(bucket.enter(ticket(3, 0), S), Entered::WaitsFirst);
-    assert_eq!(bucket.enter(ticket(4, 0), 2 * S), Entered::Waits, "nobody overtakes");
+    assert_eq!(bucket.enter(ticket(4, 0), 2 * S), Entered::Waits, "commands do not overtake");
     assert_eq!(release(&bucket, S), (vec![], Some(S + S / 10)));
     assert_eq!(release(&bucket, S + S / 10), (vec![3], Some(S + S / 5)));
     bucket.leave(0, 4);

@@ -62,7 +62,7 @@ fn a_killed_array_is_started_again_and_no_connection_is_refused() {
         let waiting: Vec<TcpStream> = (0..50)
             .map(|_| {
                 std::thread::sleep(Duration::from_millis(2));
-                TcpStream::connect(portal).expect("nobody is refused")
+                TcpStream::connect(portal).expect("connections are accepted")
             })
             .collect();
         pid = world.wait_for_another(pid);
@@ -70,7 +70,7 @@ fn a_killed_array_is_started_again_and_no_connection_is_refused() {
         assert_eq!(world.json(&["volume", "list"]).as_array().unwrap().len(), 1);
     }
     array.stop();
-    assert!(TcpStream::connect(portal).is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(portal).is_err(), "the portal still listens");
     assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
 }
 

@@ -71,7 +71,7 @@ fn what_failed_or_was_skipped_is_run_again() {
     for status in [Status::Failed { reason: reason.clone() }, Status::Skipped { reason }] {
         store.put(&ScenarioOutcome { status, ..outcome("P-13") }, &parameters(64)).unwrap();
         assert_eq!(store.done("P-13", &parameters(64)), None);
-        assert_eq!(store.report().unwrap().report.scenarios.len(), 1, "the report tells of it");
+        assert_eq!(store.report().unwrap().report.scenarios.len(), 1, "it is in the report");
     }
 }
 

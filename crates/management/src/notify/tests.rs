@@ -160,7 +160,7 @@ fn syslog_goes_by_datagram_and_by_stream() {
     assert_eq!(length.parse::<usize>().unwrap(), message.len());
     assert!(message.starts_with("<30>1 "), "{message}");
     let refused = syslog(address, Transport::Tcp).send(&opened(Severity::Info), &by_system());
-    assert!(refused.is_err(), "nobody listens any more");
+    assert!(refused.is_err(), "the address still listens");
 }
 
 /// Returns a server's certificate, and the file of its authority.
@@ -300,9 +300,9 @@ fn take_mail(stream: TcpStream, tls: Option<Arc<ServerConfig>>) -> String {
                 line if line.starts_with("EHLO") => format!("250-stand-in\r\n{offers}250 8BITMIME"),
                 "DATA" => {
                     in_data = true;
-                    "354 go on".into()
+                    "354 continue".into()
                 }
-                "STARTTLS" => "220 go on".into(),
+                "STARTTLS" => "220 continue".into(),
                 line if line.starts_with("AUTH") => "235 welcome".into(),
                 "QUIT" => "221 bye".into(),
                 _ => "250 well".into(),

@@ -369,7 +369,7 @@ fn reads_go_on_elsewhere_and_wrong_places_are_mended() {
         assert_eq!(read(&set, place).unwrap(), 1);
         disk.come_back();
     }
-    assert_eq!(states(&set), [In, In], "a read that fails takes nobody out");
+    assert_eq!(states(&set), [In, In], "a failed read takes no device out");
     let elsewhere = set.devices().iter().map(|device| device.reads_elsewhere).sum::<u64>();
     assert_eq!(elsewhere, 1, "it was asked first of one of them");
     let at = set.locate(place);

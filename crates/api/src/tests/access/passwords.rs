@@ -148,7 +148,7 @@ async fn a_changed_password_ends_the_other_sessions() {
     }
     assert!(world.is_open(&other).await && world.is_open(&by_token).await);
     assert_eq!(world.status(change(PASSWORD, "another horse")).await, 204);
-    assert!(world.is_open(&one).await, "the session that changed it goes on");
+    assert!(world.is_open(&one).await, "the session that changed it stays open");
     assert!(!world.is_open(&other).await && !world.is_open(&by_token).await);
     assert!(world.is_open(&of_bert).await);
     assert_eq!(world.password_login("anna", PASSWORD).await.0, 401);

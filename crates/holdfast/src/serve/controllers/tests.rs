@@ -273,7 +273,7 @@ fn a_pipe_moves_all_bytes_in_order_with_any_socket_buffers() {
         let mut turns = 0;
         while !pipe.is_done() {
             turns += 1;
-            assert!(turns < 10_000, "it stands still");
+            assert!(turns < 10_000, "no progress");
             while pipe.pump(&mut from, &mut to, &mut spare).unwrap() {}
             // The poller reports that they are ready again.
             (from.is_readable, to.is_writable) = (true, true);

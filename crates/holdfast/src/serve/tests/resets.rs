@@ -66,7 +66,7 @@ fn a_task_set_is_that_of_a_volume_whatever_its_number_is() {
             writer.answer(&second);
             let (bhs, _) = writer.receive(SCSI_RESPONSE);
             assert_eq!((bhs[3], &bhs[16..20]), (0, &second[16..20]));
-            assert_eq!(writer.ready(1).0, 2, "it is told");
+            assert_eq!(writer.ready(1).0, 2, "it gets a unit attention");
             assert_eq!(writer.ready(2), (0, None));
             settle(&mut swapped, &[5]);
         }

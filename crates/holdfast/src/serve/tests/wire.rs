@@ -293,7 +293,7 @@ fn clear_task_set_is_about_commands_of_ones_own() {
             assert_eq!((bhs[3], &bhs[16..20]), (0, &others[16..20]));
             clearer.answer(&own);
             for initiator in [&mut writer, &mut clearer] {
-                assert_eq!(initiator.test_unit_ready(), (0, None), "nobody is told");
+                assert_eq!(initiator.test_unit_ready(), (0, None), "no unit attention");
             }
         }
         drop((writer, clearer));

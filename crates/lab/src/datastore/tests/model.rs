@@ -69,7 +69,7 @@ fn play(way: Way, seed: u64) -> LockCounters {
             reclaimed += player.store.auto_reclaimed().unmapped_blocks;
             assert_eq!(player.store.auto_reclaimed().leaked_blocks, 0);
             player.store.unmount().await.unwrap();
-            assert_eq!((counters.broken, counters.buried), (0, 0), "nobody was dead");
+            assert_eq!((counters.broken, counters.buried), (0, 0), "no host was dead");
             assert_eq!(counters.acquired, counters.released);
             all.acquired += counters.acquired;
             all.retries += counters.retries;

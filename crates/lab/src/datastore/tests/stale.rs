@@ -45,7 +45,7 @@ fn take_turns(by_ats: bool) {
         taken.sort_unstable();
         taken.dedup();
         assert_eq!(taken.len(), 15, "a block was given to both");
-        assert!(one.counters().retries > 1 && two.counters().retries > 0, "nobody was misled");
+        assert!(one.counters().retries > 1 && two.counters().retries > 0, "no stale read");
         for file in [&all, &files[0], &files[1]] {
             file.close().await.unwrap();
         }

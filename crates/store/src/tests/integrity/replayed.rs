@@ -177,7 +177,7 @@ fn a_log_over_any_damaged_page_or_node_loses_what_hangs_on_it() {
         store.checkpoint().unwrap();
         while store.housekeep() {}
         store.checkpoint().unwrap();
-        assert!(pool.lost(&store) == lost, "{class} {what:?}: behind a checkpoint");
+        assert!(pool.lost(&store) == lost, "{class} {what:?}: after a checkpoint");
         drop(store);
         flip(&pool.disk, at, bit);
         let store = Store::open(pool.disk.clone(), COLD).unwrap();

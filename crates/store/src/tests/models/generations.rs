@@ -171,7 +171,7 @@ fn run_store() {
                     for _ in 0..2 {
                         let least = written.load(Relaxed);
                         let chunk = chunk_at(&store, id, at);
-                        assert!(chunk >= least, "block {at}: chunk {chunk} behind {least}");
+                        assert!(chunk >= least, "block {at}: chunk {chunk} before {least}");
                     }
                 }
             });

@@ -31,7 +31,7 @@ fn compare(salvage: &Salvage, id: VolumeId, expected: &[u8], lost: &mut Lost) {
         match part {
             Salvaged::Data(block, frames) => {
                 for (block, frame) in (block..).zip(frames) {
-                    assert!(told.insert(block), "block {block} of {id} is told twice");
+                    assert!(told.insert(block), "block {block} of {id} is reported twice");
                     let zeros = [0; 4096];
                     let want = expected.get(block as usize * 4096..).unwrap_or(&[]);
                     let want = want.get(..4096).unwrap_or(&zeros);
@@ -40,7 +40,7 @@ fn compare(salvage: &Salvage, id: VolumeId, expected: &[u8], lost: &mut Lost) {
             }
             Salvaged::Lost(range, reason) => {
                 for block in range.start.0..range.end().0.min(blocks) {
-                    assert!(told.insert(block), "block {block} of {id} is told twice");
+                    assert!(told.insert(block), "block {block} of {id} is reported twice");
                     lost.insert((id, block), reason);
                 }
             }
@@ -62,7 +62,7 @@ fn compare_all(salvage: &Salvage, content: &Content) -> Lost {
         if found.contains(id) {
             compare(salvage, *id, expected, &mut lost);
         } else {
-            assert!(salvage.is_lost(*id), "{id} is not told as lost");
+            assert!(salvage.is_lost(*id), "{id} is not reported as lost");
             let blocks = 0..expected.len() as u64 / 4096;
             lost.extend(blocks.map(|block| ((*id, block), LossReason::Volume)));
         }

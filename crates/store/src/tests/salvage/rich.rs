@@ -21,7 +21,7 @@ impl<D> Rich<D> {
     /// Returns the volumes' content before a record was written.
     pub(super) fn before(&self, lsn: u64) -> &Content {
         let found = self.history.iter().rev().find(|(next, _)| *next <= lsn);
-        &found.expect("a record behind the checkpoint").1
+        &found.expect("a record after the checkpoint").1
     }
 
     /// Returns the LSN of the last record.

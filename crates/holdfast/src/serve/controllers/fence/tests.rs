@@ -249,7 +249,7 @@ fn guard(held: &Held) -> (Guard, Arc<AtomicBool>) {
 fn a_pool_is_taken_from_nobody_from_who_leaves_it_and_from_who_is_silent() {
     let world = World::free();
     let models: Vec<Arc<Model>> = (0..3).map(|_| Model::new(&world)).collect();
-    let held = turn(&models, 0).attempt().unwrap().expect("nobody has it");
+    let held = turn(&models, 0).attempt().unwrap().expect("the device is free");
     assert!(held.names().count() == 3 && held.serves_from > Instant::now());
     let (first, is_fenced) = guard(&held);
     assert!(first.lease().is_valid());
