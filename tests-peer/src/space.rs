@@ -132,9 +132,7 @@ pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
         ensure!(read.iter().all(|byte| *byte == 0), "what was unmapped does not read as zeros");
         Ok(format!("{written} MiB in a pool of 1 GiB"))
     });
-    report.check("a full pool accepts commands that need no space, and never reports BUSY", || {
-        no_space(target)
-    });
+    report.check("a full pool accepts what needs no space, and is never BUSY", || no_space(target));
     report.check("after a full pool grows, the same session continues", || {
         let mut session = Session::connect(&target.config())?;
         let mut random = Random::new(6);
