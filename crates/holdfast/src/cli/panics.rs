@@ -74,7 +74,11 @@ mod tests {
             let words = ["holdfast", "serve", pool.to_str().unwrap(), "--capacity", "1G"];
             let addresses = ["--iscsi", "127.0.0.1:0", "--api", "127.0.0.1:0"];
             let cli = Cli::read(words.into_iter().chain(addresses)).unwrap();
-            std::thread::spawn(move || super::super::perform(&cli));
+            std::thread::spawn(move || {
+                // It ends only if it can't serve: on a full disk, for example.
+                _ = super::super::perform(&cli);
+                std::process::exit(1);
+            });
             while !pool.join("array.run").exists() {
                 std::thread::sleep(Duration::from_millis(10));
             }
