@@ -129,7 +129,8 @@ impl World {
             // One that is out would have to catch up as well.
             if device.state == DeviceState::In && self.rng.chance(20) {
                 self.seen.members[1] += 1;
-                return self.not_refused(pool.devices.take_back(device.number));
+                let were_well = self.all_are_well();
+                return self.not_refused(pool.devices.take_back(device.number), were_well);
             }
             return Ok(());
         }
@@ -139,17 +140,20 @@ impl World {
             Some(number) => {
                 self.seen.members[0] += 1;
                 self.were_troubled.push(at);
-                self.not_refused(pool.devices.remove(number))
+                let were_well = self.all_are_well();
+                self.not_refused(pool.devices.remove(number), were_well)
             }
             None => Ok(()),
         }
     }
 
     /// Checks a result; a refusal is allowed, because others may have no room, the disk may be in a
-    /// state that must end first, or have trouble.
-    fn not_refused(&self, result: Result<(), DeviceError>) -> Result<(), String> {
+    /// state that must end first, or have had trouble, which may end with the call that it failed.
+    fn not_refused(&self, result: Result<(), DeviceError>, were_well: bool) -> Result<(), String> {
         match result {
-            Err(DeviceError::Io(error)) if !self.power.has_failed() && self.all_are_well() => {
+            Err(DeviceError::Io(error))
+                if were_well && !self.power.has_failed() && self.all_are_well() =>
+            {
                 Err(format!("members: {error}"))
             }
             _ => Ok(()),
