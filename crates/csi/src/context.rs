@@ -1,9 +1,10 @@
 //! The information about a published volume that the controller passes to a node.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use tonic::Status;
+
+use crate::secret::{Secret, is_recordable};
 
 /// Where a node finds a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,34 +61,35 @@ const TARGET_USER: &str = "node.session.auth.username_in";
 const TARGET_PASSWORD: &str = "node.session.auth.password_in";
 
 /// The CHAP credentials of a node and of the array.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chap {
     /// The node's name.
     pub user: String,
     /// Its secret.
-    pub password: String,
+    pub password: Secret,
     /// The array's name and secret, for mutual CHAP.
-    pub target: Option<(String, String)>,
-}
-
-impl fmt::Debug for Chap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Never show the secrets.
-        f.debug_struct("Chap").field("user", &self.user).finish_non_exhaustive()
-    }
+    pub target: Option<(String, Secret)>,
 }
 
 impl Chap {
     /// Reads the secrets of a call; `None` if it has none of these.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if a name is given without its secret, or the other way round.
+    /// `INVALID_ARGUMENT` if a name is given without its secret, or the other way round, or if a
+    /// node's record can't contain one of them.
     pub fn from_secrets(secrets: &HashMap<String, String>) -> Result<Option<Self>, Status> {
         let pair = |user: &str, password: &str| {
-            let get = |key: &str| secrets.get(key).filter(|text| !text.is_empty()).cloned();
+            let get = |key: &str| secrets.get(key).filter(|text| !text.is_empty());
+            let unfit = |key: &str| {
+                let text = "1 to 255 bytes on one line, without a space at the start or the end";
+                Status::invalid_argument(format!("the secret {key} has to have {text}"))
+            };
             match (get(user), get(password)) {
                 (None, None) => Ok(None),
-                (Some(user), Some(password)) => Ok(Some((user, password))),
+                (Some(name), _) if !is_recordable(name) => Err(unfit(user)),
+                (Some(name), Some(text)) => {
+                    Ok(Some((name.clone(), Secret::new(text).ok_or_else(|| unfit(password))?)))
+                }
                 _ => {
                     let text = format!("the secrets {user} and {password} come together");
                     Err(Status::invalid_argument(text))
@@ -126,6 +128,7 @@ mod tests {
             assert!(PublishContext::from_map(&map).is_err(), "{key}");
         }
     }
+
     #[test]
     fn secrets_come_in_pairs_and_are_never_shown() {
         let read = |pairs: &[(&str, &str)]| {
@@ -134,10 +137,18 @@ mod tests {
         };
         assert_eq!(read(&[("token", "x"), (USER, "")]).unwrap(), None);
         let one = read(&[(USER, "node"), (PASSWORD, "hidden-secret")]).unwrap().unwrap();
-        assert_eq!((one.user.as_str(), one.password.as_str()), ("node", "hidden-secret"));
+        assert_eq!(one.user, "node");
+        assert_eq!(Some(&one.password), Secret::new("hidden-secret").as_ref());
         assert!(!format!("{one:?}").contains("hidden"), "{one:?}");
+        let secret = |text| Secret::new(text).unwrap();
         let both = [(USER, "n"), (PASSWORD, "p"), (TARGET_USER, "a"), (TARGET_PASSWORD, "q")];
-        assert_eq!(read(&both).unwrap().unwrap().target, Some(("a".into(), "q".into())));
+        assert_eq!(read(&both).unwrap().unwrap().target, Some(("a".into(), secret("q"))));
+        let injected = "x\nnode.startup = automatic";
+        for bad in [[(USER, injected), (PASSWORD, "p")], [(USER, "n"), (PASSWORD, injected)]] {
+            let refusal = read(&bad).unwrap_err();
+            assert_eq!(refusal.code(), tonic::Code::InvalidArgument);
+            assert!(!refusal.message().contains("automatic"), "{}", refusal.message());
+        }
         for bad in [&both[..1], &both[1..2], &both[2..], &both[..3]] {
             let refusal = read(bad).unwrap_err();
             assert_eq!(refusal.code(), tonic::Code::InvalidArgument);

@@ -11,6 +11,7 @@ mod machine;
 mod names;
 mod node;
 mod proto;
+mod secret;
 mod topology;
 
 use std::fs;
@@ -153,7 +154,7 @@ fn run(arguments: Arguments) -> Result<(), String> {
 
 fn node(arguments: &Arguments, segment: &Segment) -> Result<NodeServer<MachineNode>, Fault> {
     let machine: Box<dyn Machine> = match arguments.machine.split_once(':') {
-        None if arguments.machine == "linux" => Box::new(Linux),
+        None if arguments.machine == "linux" => Box::new(Linux::default()),
         Some(("directory-for-tests-only", path)) => {
             tracing::warn!("a machine for tests only: nothing is mounted, and no data is stored");
             Box::new(Directory::new(Path::new(path))?)

@@ -99,8 +99,8 @@ impl Array {
     /// Why the array refused.
     pub async fn set_chap(&self, host: &str, chap: &Chap) -> Result<(), Refusal> {
         let (target_user, target_password) = match &chap.target {
-            Some((user, password)) => (user.as_str(), password.as_str()),
-            None => ("", ""),
+            Some((user, password)) => (user.as_str(), json!(password)),
+            None => ("", json!("")),
         };
         let body = json!({ "chap": {
             "host_user": chap.user,

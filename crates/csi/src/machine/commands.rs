@@ -1,22 +1,29 @@
 //! Runs programs of the machine, with lists of arguments, never through a shell.
 
 use std::ffi::OsStr;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
-use super::Fault;
+use super::{Fault, System};
 
 /// Runs a program, and returns its output and status, whatever the status is.
-pub fn output<A: AsRef<OsStr>>(program: &str, arguments: &[A]) -> Result<Output, Fault> {
-    let mut command = Command::new(program);
-    // The output that is parsed must not depend on the locale.
-    command.args(arguments).env("LC_ALL", "C").stdin(Stdio::null());
-    let done = command.output();
+pub fn output<A: AsRef<OsStr>>(
+    system: &dyn System,
+    program: &str,
+    arguments: &[A],
+) -> Result<Output, Fault> {
+    let arguments: Vec<&OsStr> = arguments.iter().map(AsRef::as_ref).collect();
+    let done = system.command(program, &arguments);
     done.map_err(|error| Fault::Failed(format!("can't run {program}: {error}")))
 }
 
 /// Runs a program that must succeed, or end with one of these codes.
-pub fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A], also: &[i32]) -> Result<(), Fault> {
-    let done = output(program, arguments)?;
+pub fn run<A: AsRef<OsStr>>(
+    system: &dyn System,
+    program: &str,
+    arguments: &[A],
+    also: &[i32],
+) -> Result<(), Fault> {
+    let done = output(system, program, arguments)?;
     let is_fine = done.status.success() || done.status.code().is_some_and(|c| also.contains(&c));
     match is_fine {
         true => Ok(()),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fault, Machine, MountPoint, Usage};
+use super::{Fault, Machine, MountPoint, Usage, places};
 use crate::capability::Filesystem;
 use crate::context::{Chap, PublishContext};
 
@@ -148,5 +148,17 @@ impl Machine for Directory {
 
     fn usage(&self, path: &Path) -> Result<Usage, Fault> {
         super::usage(path)
+    }
+
+    fn make_directory(&self, path: &Path) -> Result<(), Fault> {
+        places::make_directory(path).map_err(|error| Fault::of(path, &error))
+    }
+
+    fn make_file(&self, path: &Path) -> Result<(), Fault> {
+        places::make_file(path).map_err(|error| Fault::of(path, &error))
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), Fault> {
+        places::remove(path).map_err(|error| Fault::of(path, &error))
     }
 }

@@ -1,12 +1,9 @@
 //! The disks and maps of a volume, found only by its serial number.
 
-use std::fs::{self, File};
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::commands::run;
-use super::{Fault, vpd};
+use super::{Fault, System, vpd};
 
 /// A multipath map.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,30 +22,32 @@ pub fn sys(disk: &str) -> PathBuf {
 }
 
 /// Writes 1 to a kernel file.
-pub fn write(path: &Path) -> Result<(), Fault> {
-    fs::write(path, "1").map_err(|error| Fault::of(path, &error))
+pub fn write(system: &dyn System, path: &Path) -> Result<(), Fault> {
+    system.set(path, "1").map_err(|error| Fault::of(path, &error))
+}
+
+/// Reads a short text of the kernel; `None` if it can't be read.
+pub fn text(system: &dyn System, path: &Path) -> Option<String> {
+    let text = String::from_utf8(system.read(path).ok()?).ok()?;
+    Some(text.trim().to_owned())
 }
 
 /// Returns the names of all SCSI disks, sorted.
-fn scsi_disks() -> Result<Vec<String>, Fault> {
+fn scsi_disks(system: &dyn System) -> Result<Vec<String>, Fault> {
     let block = Path::new("/sys/block");
-    let of = |error| Fault::of(block, &error);
-    let mut found = Vec::new();
-    for entry in fs::read_dir(block).map_err(of)? {
-        let name = entry.map_err(of)?.file_name().into_string().ok();
-        found.extend(name.filter(|name| name.starts_with("sd")));
-    }
-    found.sort();
-    Ok(found)
+    let mut names = system.names(block).map_err(|error| Fault::of(block, &error))?;
+    names.retain(|name| name.starts_with("sd"));
+    Ok(names)
 }
 
 /// Returns the names of the SCSI disks with a serial number. Reads each disk's VPD pages again,
 /// because the LUN may have another volume since the kernel has read them.
-pub fn paths(serial: &str) -> Result<Vec<String>, Fault> {
+pub fn paths(system: &dyn System, serial: &str) -> Result<Vec<String>, Fault> {
     let mut found = Vec::new();
-    for name in scsi_disks()? {
-        if reads(&name, serial) && write(&sys(&name).join("device/rescan")).is_ok() {
-            if !reads(&name, serial) {
+    for name in scsi_disks(system)? {
+        let rescan = sys(&name).join("device/rescan");
+        if reads(system, &name, serial) && write(system, &rescan).is_ok() {
+            if !reads(system, &name, serial) {
                 return Err(Fault::Wrong(format!("{name} is another volume than it was")));
             }
             found.push(name);
@@ -59,11 +58,11 @@ pub fn paths(serial: &str) -> Result<Vec<String>, Fault> {
 
 /// Returns the disks of a volume by the pages that the kernel has read, each with its state. Sends
 /// no command to a disk, because it may not respond.
-pub fn states(serial: &str) -> Result<Vec<(String, String)>, Fault> {
-    let disks = scsi_disks()?.into_iter().filter(|name| reads(name, serial));
+pub fn states(system: &dyn System, serial: &str) -> Result<Vec<(String, String)>, Fault> {
+    let disks = scsi_disks(system)?.into_iter().filter(|name| reads(system, name, serial));
     let of_disk = |name: String| {
-        let state = fs::read_to_string(sys(&name).join("device/state")).unwrap_or_default();
-        (name, state.trim().to_owned())
+        let state = text(system, &sys(&name).join("device/state")).unwrap_or_default();
+        (name, state)
     };
     Ok(disks.map(of_disk).collect())
 }
@@ -80,36 +79,31 @@ pub fn lost(disks: &[(String, String)]) -> Option<String> {
 }
 
 /// Returns whether both pages of a disk, as read by the kernel, contain this serial number.
-pub fn reads(disk: &str, serial: &str) -> bool {
-    let page = |name: &str| {
-        let mut page = Vec::new();
-        let file = File::open(sys(disk).join("device").join(name));
-        file.and_then(|mut file| file.read_to_end(&mut page)).ok().map(|_| page)
-    };
+pub fn reads(system: &dyn System, disk: &str, serial: &str) -> bool {
+    let page = |name: &str| system.read(&sys(disk).join("device").join(name)).ok();
     let designated = page("vpd_pg83").and_then(|page| vpd::serial_of_designators(&page));
     let unit = page("vpd_pg80").and_then(|page| vpd::unit_serial(&page));
     designated.as_deref() == Some(serial) && unit.as_deref() == Some(serial)
 }
 
 /// Returns the multipath map of a volume, even if all its disks are gone.
-pub fn map(serial: &str) -> Option<Map> {
-    map_in(Path::new("/sys/block"), |uuid| is_map_of(uuid, serial))
+pub fn map(system: &dyn System, serial: &str) -> Option<Map> {
+    map_in(system, Path::new("/sys/block"), |uuid| is_map_of(uuid, serial))
 }
 
 /// Returns the multipath map that contains a disk, of whatever volume.
-fn map_of_disk(disk: &str) -> Option<Map> {
-    map_in(&sys(disk).join("holders"), |uuid| uuid.starts_with("mpath-"))
+fn map_of_disk(system: &dyn System, disk: &str) -> Option<Map> {
+    map_in(system, &sys(disk).join("holders"), |uuid| uuid.starts_with("mpath-"))
 }
 
 /// Returns the first map in a directory of block devices whose UUID is wanted.
-fn map_in(directory: &Path, is_wanted: impl Fn(&str) -> bool) -> Option<Map> {
-    let devices = fs::read_dir(directory).ok()?;
-    for device in devices.flatten().filter_map(|device| device.file_name().into_string().ok()) {
+fn map_in(system: &dyn System, directory: &Path, is_wanted: impl Fn(&str) -> bool) -> Option<Map> {
+    for device in system.names(directory).ok()? {
         let sys = directory.join(&device);
-        let read = |file: &str| fs::read_to_string(sys.join("dm").join(file)).ok();
-        if read("uuid").is_some_and(|uuid| is_wanted(uuid.trim())) {
-            let name = read("name")?.trim().to_owned();
-            let disks = fs::read_dir(sys.join("slaves")).map_or(0, Iterator::count);
+        let read = |file: &str| text(system, &sys.join("dm").join(file));
+        if read("uuid").is_some_and(|uuid| is_wanted(&uuid)) {
+            let name = read("name")?;
+            let disks = system.names(&sys.join("slaves")).map_or(0, |names| names.len());
             return Some(Map { name, device: Path::new("/dev").join(device), disks });
         }
     }
@@ -124,9 +118,9 @@ fn is_map_of(uuid: &str, serial: &str) -> bool {
 }
 
 /// Returns the device to use: the map of several paths, or the single path.
-pub fn device(serial: &str) -> Result<PathBuf, Fault> {
-    let paths = paths(serial)?;
-    match (map(serial), &paths[..]) {
+pub fn device(system: &dyn System, serial: &str) -> Result<PathBuf, Fault> {
+    let paths = paths(system, serial)?;
+    match (map(system, serial), &paths[..]) {
         (_, []) => Err(Fault::Failed(format!("no device has the serial number {serial}"))),
         (Some(map), _) => Ok(map.device),
         (None, [path]) => Ok(Path::new("/dev").join(path)),
@@ -138,28 +132,29 @@ pub fn device(serial: &str) -> Result<PathBuf, Fault> {
 }
 
 /// Removes a map that is not open.
-pub fn remove_map(map: &Map) -> Result<(), Fault> {
+pub fn remove_map(system: &dyn System, map: &Map) -> Result<(), Fault> {
     // Nobody is left who could wait for a path, and a map with queued I/O can't be removed.
-    if let Err(fault) = run("multipathd", &["disablequeueing", "map", &map.name], &[]) {
+    if let Err(fault) = run(system, "multipathd", &["disablequeueing", "map", &map.name], &[]) {
         tracing::warn!("{fault}");
     }
-    let Err(fault) = run("multipath", &["-f", &map.name], &[]) else { return Ok(()) };
+    let Err(fault) = run(system, "multipath", &["-f", &map.name], &[]) else { return Ok(()) };
     // A map unknown to multipathd, such as one without any disk.
-    match run("dmsetup", &["remove", &map.name], &[]) {
+    match run(system, "dmsetup", &["remove", &map.name], &[]) {
         Ok(()) => Ok(()),
-        Err(_) if !sys_of(map).exists() => Ok(()),
+        Err(_) if !is_there(system, map) => Ok(()),
         Err(_) => Err(fault),
     }
 }
 
-fn sys_of(map: &Map) -> PathBuf {
-    Path::new("/sys/block").join(map.device.file_name().unwrap_or_default())
+fn is_there(system: &dyn System, map: &Map) -> bool {
+    let sys = Path::new("/sys/block").join(map.device.file_name().unwrap_or_default());
+    system.names(&sys).is_ok()
 }
 
 /// Removes a disk that is not open.
-pub fn remove_disk(disk: &str) -> Result<(), Fault> {
-    check_unused(&Path::new("/dev").join(disk))?;
-    write(&sys(disk).join("device/delete"))
+pub fn remove_disk(system: &dyn System, disk: &str) -> Result<(), Fault> {
+    check_unused(system, &Path::new("/dev").join(disk))?;
+    write(system, &sys(disk).join("device/delete"))
 }
 
 /// Removes a disk at a volume's LUN that belongs to another volume: an earlier attempt has left it,
@@ -167,41 +162,40 @@ pub fn remove_disk(disk: &str) -> Result<(), Fault> {
 ///
 /// # Errors
 /// `Fault::Wrong` if it is open.
-pub fn remove_stale(disk: &str, serial: &str) -> Result<(), Fault> {
-    let map = map_of_disk(disk);
-    let is_ours = map.as_ref().is_none_or(|held| is_map_of_serial(held, serial));
-    if reads(disk, serial) && is_ours {
+pub fn remove_stale(system: &dyn System, disk: &str, serial: &str) -> Result<(), Fault> {
+    let map = map_of_disk(system, disk);
+    let own = self::map(system, serial);
+    let is_own = |held: &Map| own.as_ref().is_some_and(|own| own.device == held.device);
+    let is_ours = map.as_ref().is_none_or(is_own);
+    if reads(system, disk, serial) && is_ours {
         return Ok(());
     }
     let wrong = |fault: Fault| {
         Fault::Wrong(format!("{disk} at the volume's LUN is another volume, in use: {fault}"))
     };
     if let Some(map) = map.filter(|_| !is_ours) {
-        remove_map(&map).map_err(wrong)?;
+        remove_map(system, &map).map_err(wrong)?;
     }
-    remove_disk(disk).map_err(wrong)
-}
-
-fn is_map_of_serial(held: &Map, serial: &str) -> bool {
-    map(serial).is_some_and(|own| own.device == held.device)
+    remove_disk(system, disk).map_err(wrong)
 }
 
 /// Checks that no filesystem, map or program uses a disk exclusively: the kernel would remove it
 /// anyway.
-fn check_unused(node: &Path) -> Result<(), Fault> {
-    let exclusive = rustix::fs::OFlags::EXCL.bits() as i32;
-    let opened = fs::OpenOptions::new().read(true).custom_flags(exclusive).open(node);
-    match opened {
+fn check_unused(system: &dyn System, node: &Path) -> Result<(), Fault> {
+    match system.claim(node) {
         // The volume is gone from the array: nobody can open its node.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
             Ok(())
         }
-        opened => opened.map(drop).map_err(|error| Fault::of(node, &error)),
+        claimed => claimed.map_err(|error| Fault::of(node, &error)),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use super::super::Real;
     use super::*;
 
     const SERIAL: &str = "0123456789ABCDEF0000002A";
@@ -220,7 +214,7 @@ mod tests {
             fs::write(dm.join("uuid"), uuid).unwrap();
             fs::write(dm.join("name"), format!("name-of-{device}\n")).unwrap();
         }
-        let found = |serial| map_in(block.path(), |uuid| is_map_of(uuid, serial));
+        let found = |serial| map_in(&Real, block.path(), |uuid| is_map_of(uuid, serial));
         let map = found(SERIAL).unwrap();
         assert_eq!((map.name.as_str(), map.disks), ("name-of-dm-2", 0));
         assert_eq!(map.device, Path::new("/dev/dm-2"));

@@ -1,18 +1,15 @@
 //! A Linux machine with open-iscsi, and multipath for several paths.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::commands::{failed, output, run};
 use super::disks::{
     device, lost, map, paths, remove_disk, remove_map, remove_stale, states, sys, write,
 };
 use super::sessions::{Session, log_in};
-use super::{Fault, Machine, MountPoint, Usage, mounts};
+use super::{Fault, Machine, MountPoint, Real, System, Usage, mounts};
 use crate::capability::Filesystem;
 use crate::context::{Chap, PublishContext};
 
@@ -26,76 +23,112 @@ const DEVICE_PAUSE: Duration = Duration::from_millis(250);
 
 const INITIATOR_FILE: &str = "/etc/iscsi/initiatorname.iscsi";
 
-/// This machine.
-pub struct Linux;
+/// A machine.
+pub struct Linux(Box<dyn System>);
+
+impl Default for Linux {
+    /// This machine.
+    fn default() -> Self {
+        Self::new(Box::new(Real))
+    }
+}
+
+impl Linux {
+    /// Uses what a machine consists of.
+    pub fn new(system: Box<dyn System>) -> Self {
+        Self(system)
+    }
+
+    fn system(&self) -> &dyn System {
+        &*self.0
+    }
+
+    /// Reads a text of the machine.
+    fn text(&self, path: &Path) -> Result<String, Fault> {
+        let text = self.0.read(path).map_err(|error| Fault::of(path, &error))?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Returns the first block of a device.
+    fn first_block(&self, device: &Path) -> Result<[u8; 4096], Fault> {
+        let mut block = [0; 4096];
+        let read = self.0.read_start(device, &mut block);
+        read.map_err(|error| Fault::of(device, &error))?;
+        Ok(block)
+    }
+}
 
 impl Machine for Linux {
     fn initiator(&self) -> Result<String, Fault> {
         let path = Path::new(INITIATOR_FILE);
-        let text = fs::read_to_string(path).map_err(|error| Fault::of(path, &error))?;
+        let text = self.text(path)?;
         let name = text.lines().find_map(|line| line.trim().strip_prefix("InitiatorName="));
         name.map(|name| name.trim().to_owned())
             .ok_or_else(|| Fault::Failed(format!("{INITIATOR_FILE} names no initiator")))
     }
 
     fn attach(&self, volume: &PublishContext, chap: Option<&Chap>) -> Result<PathBuf, Fault> {
-        let sessions = log_in(volume, chap)?;
+        let system = self.system();
+        let sessions = log_in(system, volume, chap)?;
         for session in &sessions {
-            if let Some(disk) = session.disk(volume.lun) {
-                remove_stale(&disk, &volume.serial)?;
+            if let Some(disk) = session.disk(system, volume.lun) {
+                remove_stale(system, &disk, &volume.serial)?;
             }
         }
-        let until = Instant::now() + DEVICE_TIMEOUT;
+        let until = system.now() + DEVICE_TIMEOUT;
         loop {
-            scan(&sessions, volume.lun);
-            match device(&volume.serial) {
+            scan(system, &sessions, volume.lun);
+            match device(system, &volume.serial) {
                 // A single path, or a map of some of them, must not be used just because it appears
                 // first: nothing can be added to it once it is mounted, or it would fail.
-                Ok(device) if is_whole(volume, sessions.len()) => return Ok(device),
+                Ok(device) if is_whole(system, volume, sessions.len()) => return Ok(device),
                 Err(Fault::Wrong(text)) => return Err(Fault::Wrong(text)),
-                _ if Instant::now() < until => sleep(DEVICE_PAUSE),
+                _ if system.now() < until => system.pause(DEVICE_PAUSE),
                 found => return found,
             }
         }
     }
 
     fn detach(&self, serial: &str) -> Result<(), Fault> {
-        let paths = paths(serial)?;
-        if let Some(map) = map(serial) {
-            remove_map(&map)?;
+        let system = self.system();
+        let paths = paths(system, serial)?;
+        if let Some(map) = map(system, serial) {
+            remove_map(system, &map)?;
         }
         for path in paths {
             let node = Path::new("/dev").join(&path);
             // Its user has written everything when it was closed. A volume that is gone from the
             // array accepts no more writes, and its disk must be removed nevertheless.
-            let flushed = run("blockdev", &[OsStr::new("--flushbufs"), node.as_os_str()], &[]);
+            let arguments = [OsStr::new("--flushbufs"), node.as_os_str()];
+            let flushed = run(system, "blockdev", &arguments, &[]);
             if let Err(fault) = flushed {
                 tracing::warn!("{fault}");
             }
-            remove_disk(&path)?;
+            remove_disk(system, &path)?;
         }
         Ok(())
     }
 
     fn refresh(&self, serial: &str) -> Result<PathBuf, Fault> {
-        for path in &paths(serial)? {
-            write(&sys(path).join("device/rescan"))?;
+        let system = self.system();
+        for path in &paths(system, serial)? {
+            write(system, &sys(path).join("device/rescan"))?;
         }
-        if let Some(map) = map(serial) {
-            run("multipathd", &["resize", "map", &map.name], &[])?;
+        if let Some(map) = map(system, serial) {
+            run(system, "multipathd", &["resize", "map", &map.name], &[])?;
         }
-        device(serial)
+        device(system, serial)
     }
 
     fn content(&self, device: &Path) -> Result<Option<String>, Fault> {
         // blkid reports a device that it can't read as if nothing were on it.
-        if is_half_made(&first_block(device)?) {
+        if is_half_made(&self.first_block(device)?) {
             return Ok(None);
         }
         let arguments = ["--probe", "--output", "value", "--match-tag", "TYPE"];
         let mut arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
         arguments.extend([OsStr::new("--match-tag"), OsStr::new("PTTYPE"), device.as_os_str()]);
-        let done = output("blkid", &arguments)?;
+        let done = output(self.system(), "blkid", &arguments)?;
         match done.status.code() {
             Some(0) => Ok(Some(String::from_utf8_lossy(&done.stdout).trim().to_owned())),
             Some(BLKID_NOTHING) => Ok(None),
@@ -107,13 +140,23 @@ impl Machine for Linux {
         match filesystem {
             Filesystem::Ext4 => {
                 let options = ["-F", "-m0", "-E", "nodiscard"].map(OsStr::new);
-                run("mkfs.ext4", &[&options[..], &[device.as_os_str()]].concat(), &[])
+                run(
+                    self.system(),
+                    "mkfs.ext4",
+                    &[&options[..], &[device.as_os_str()]].concat(),
+                    &[],
+                )
             }
             Filesystem::Xfs => {
                 // It overwrites nothing that it recognises, except its own unfinished filesystem.
-                let force = is_half_made(&first_block(device)?).then_some(OsStr::new("-f"));
+                let force = is_half_made(&self.first_block(device)?).then_some(OsStr::new("-f"));
                 let options = [OsStr::new("-K")].into_iter().chain(force);
-                run("mkfs.xfs", &options.chain([device.as_os_str()]).collect::<Vec<_>>(), &[])
+                run(
+                    self.system(),
+                    "mkfs.xfs",
+                    &options.chain([device.as_os_str()]).collect::<Vec<_>>(),
+                    &[],
+                )
             }
         }
     }
@@ -136,16 +179,21 @@ impl Machine for Linux {
             arguments.extend([OsStr::new("-o"), OsStr::new(&options)]);
         }
         arguments.extend([device.as_os_str(), path.as_os_str()]);
-        run("mount", &arguments, &[])
+        run(self.system(), "mount", &arguments, &[])
     }
 
     fn bind(&self, source: &Path, target: &Path, read_only: bool) -> Result<(), Fault> {
-        run("mount", &[OsStr::new("--bind"), source.as_os_str(), target.as_os_str()], &[])?;
+        run(
+            self.system(),
+            "mount",
+            &[OsStr::new("--bind"), source.as_os_str(), target.as_os_str()],
+            &[],
+        )?;
         if !read_only {
             return Ok(());
         }
         let options = [OsStr::new("-o"), OsStr::new("remount,bind,ro"), target.as_os_str()];
-        run("mount", &options, &[]).inspect_err(|_| {
+        run(self.system(), "mount", &options, &[]).inspect_err(|_| {
             // Never leave it writable.
             if let Err(fault) = self.unmount(target) {
                 tracing::error!("{} stays writable: {fault}", target.display());
@@ -154,19 +202,18 @@ impl Machine for Linux {
     }
 
     fn unmount(&self, path: &Path) -> Result<(), Fault> {
-        run("umount", &[path.as_os_str()], &[])
+        run(self.system(), "umount", &[path.as_os_str()], &[])
     }
 
     fn mounts(&self) -> Result<Vec<MountPoint>, Fault> {
         let path = Path::new("/proc/self/mountinfo");
-        let text = fs::read_to_string(path).map_err(|error| Fault::of(path, &error))?;
-        Ok(mounts::parse(&text))
+        Ok(mounts::parse(&self.text(path)?))
     }
 
     fn grow(&self, device: &Path, path: &Path) -> Result<(), Fault> {
         match self.content(device)?.as_deref() {
-            Some("ext4") => run("resize2fs", &[device.as_os_str()], &[]),
-            Some("xfs") => run("xfs_growfs", &[path.as_os_str()], &[]),
+            Some("ext4") => run(self.system(), "resize2fs", &[device.as_os_str()], &[]),
+            Some("xfs") => run(self.system(), "xfs_growfs", &[path.as_os_str()], &[]),
             other => Err(Fault::Wrong(format!(
                 "{} holds {}, which can't be grown",
                 device.display(),
@@ -176,25 +223,28 @@ impl Machine for Linux {
     }
 
     fn size_bytes(&self, device: &Path) -> Result<u64, Fault> {
-        let size = File::open(device).and_then(|mut file| file.seek(SeekFrom::End(0)));
-        size.map_err(|error| Fault::of(device, &error))
+        self.0.size_bytes(device).map_err(|error| Fault::of(device, &error))
     }
 
     fn lost_paths(&self, serial: &str) -> Result<Option<String>, Fault> {
-        Ok(lost(&states(serial)?))
+        Ok(lost(&states(self.system(), serial)?))
     }
 
     fn usage(&self, path: &Path) -> Result<Usage, Fault> {
         super::usage(path)
     }
-}
 
-/// Returns the first block of a device.
-fn first_block(device: &Path) -> Result<[u8; 4096], Fault> {
-    let mut block = [0; 4096];
-    let read = File::open(device).and_then(|mut file| file.read_exact(&mut block));
-    read.map_err(|error| Fault::of(device, &error))?;
-    Ok(block)
+    fn make_directory(&self, path: &Path) -> Result<(), Fault> {
+        self.0.make_directory(path).map_err(|error| Fault::of(path, &error))
+    }
+
+    fn make_file(&self, path: &Path) -> Result<(), Fault> {
+        self.0.make_file(path).map_err(|error| Fault::of(path, &error))
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), Fault> {
+        self.0.remove(path).map_err(|error| Fault::of(path, &error))
+    }
 }
 
 /// Returns whether this is the superblock of an XFS whose mkfs was killed: the flag `sb_inprogress`
@@ -204,17 +254,17 @@ fn is_half_made(block: &[u8; 4096]) -> bool {
 }
 
 /// Has all sessions scan a LUN at which they have no disk yet.
-fn scan(sessions: &[Session], lun: u16) {
-    for session in sessions.iter().filter(|session| session.disk(lun).is_none()) {
-        if let Err(fault) = session.scan(lun) {
+fn scan(system: &dyn System, sessions: &[Session], lun: u16) {
+    for session in sessions.iter().filter(|session| session.disk(system, lun).is_none()) {
+        if let Err(fault) = session.scan(system, lun) {
             tracing::warn!("{fault}");
         }
     }
 }
 
 /// Returns whether a volume is present in each session, and with several portals in a map.
-fn is_whole(volume: &PublishContext, sessions: usize) -> bool {
-    match map(&volume.serial) {
+fn is_whole(system: &dyn System, volume: &PublishContext, sessions: usize) -> bool {
+    match map(system, &volume.serial) {
         Some(map) => map.disks >= sessions,
         None => volume.portals.len() == 1,
     }
@@ -222,10 +272,14 @@ fn is_whole(volume: &PublishContext, sessions: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File};
+    use std::io::{Read, Seek, SeekFrom};
+
     use super::*;
 
     #[test]
     fn an_xfs_that_mkfs_has_not_finished_is_blank() {
+        let linux = Linux::default();
         let directory = tempfile::tempdir().unwrap();
         let device = directory.path().join("device");
         let mut block = [0; 4096];
@@ -233,7 +287,7 @@ mod tests {
         assert!(!is_half_made(&block), "it is made");
         block[XFS_IN_PROGRESS] = 1;
         fs::write(&device, block).unwrap();
-        assert_eq!(Linux.content(&device).unwrap(), None);
+        assert_eq!(linux.content(&device).unwrap(), None);
         block[0] = b'Y';
         assert!(!is_half_made(&block), "it is something else");
     }
@@ -241,18 +295,19 @@ mod tests {
     /// With the machine's programs, on a file instead of a device.
     #[test]
     fn a_blank_device_is_told_from_others_and_a_filesystem_grows() {
+        let linux = Linux::default();
         let directory = tempfile::tempdir().unwrap();
         let device = directory.path().join("device");
-        assert!(Linux.content(&device).is_err(), "what can't be read is not blank");
+        assert!(linux.content(&device).is_err(), "what can't be read is not blank");
         let file = File::create(&device).unwrap();
         file.set_len(16 << 20).unwrap();
-        assert_eq!(Linux.content(&device).unwrap(), None);
-        assert!(Linux.grow(&device, directory.path()).is_err());
-        Linux.format(&device, Filesystem::Ext4).unwrap();
-        assert_eq!(Linux.content(&device).unwrap().as_deref(), Some("ext4"));
+        assert_eq!(linux.content(&device).unwrap(), None);
+        assert!(linux.grow(&device, directory.path()).is_err());
+        linux.format(&device, Filesystem::Ext4).unwrap();
+        assert_eq!(linux.content(&device).unwrap().as_deref(), Some("ext4"));
         file.set_len(32 << 20).unwrap();
-        assert_eq!(Linux.size_bytes(&device).unwrap(), 32 << 20);
-        Linux.grow(&device, directory.path()).unwrap();
+        assert_eq!(linux.size_bytes(&device).unwrap(), 32 << 20);
+        linux.grow(&device, directory.path()).unwrap();
         // s_blocks_count_lo of the superblock, in blocks of 1 KiB.
         let mut count = [0; 4];
         let mut file = File::open(&device).unwrap();

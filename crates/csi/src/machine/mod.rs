@@ -5,7 +5,10 @@ pub mod directory;
 mod disks;
 pub mod linux;
 mod mounts;
+mod node_record;
+mod places;
 mod sessions;
+mod system;
 mod vpd;
 
 use std::fmt;
@@ -16,6 +19,7 @@ use crate::capability::Filesystem;
 use crate::context::{Chap, PublishContext};
 
 pub use mounts::{MountPoint, identity};
+pub use system::{Real, System};
 
 /// The reason why the machine failed.
 #[derive(Debug)]
@@ -108,6 +112,15 @@ pub trait Machine: Send + Sync {
 
     /// Returns the usage of a mounted filesystem.
     fn usage(&self, path: &Path) -> Result<Usage, Fault>;
+
+    /// Creates a directory with its parents, unless it exists.
+    fn make_directory(&self, path: &Path) -> Result<(), Fault>;
+
+    /// Creates an empty file with its parents, unless it exists.
+    fn make_file(&self, path: &Path) -> Result<(), Fault>;
+
+    /// Removes a file or an empty directory, if it exists.
+    fn remove(&self, path: &Path) -> Result<(), Fault>;
 }
 
 /// Returns the usage of the filesystem at a path from the kernel.

@@ -1,10 +1,10 @@
 //! Sessions of the machine's initiator: created by open-iscsi, found in sysfs.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Fault;
-use super::commands::{output, run};
+use super::commands::run;
+use super::disks::text;
+use super::{Fault, System, node_record};
 use crate::context::{Chap, PublishContext};
 
 /// The exit code of iscsiadm if the session already exists (iscsiadm(8)).
@@ -25,18 +25,17 @@ pub struct Session {
 impl Session {
     /// Has the kernel scan one LUN. Scanning all would bring back the disks of another volume that
     /// is just being removed.
-    pub fn scan(&self, lun: u16) -> Result<(), Fault> {
+    pub fn scan(&self, system: &dyn System, lun: u16) -> Result<(), Fault> {
         let path = PathBuf::from(format!("/sys/class/scsi_host/host{}/scan", self.host));
         let text = format!("0 0 {}", kernel_lun(lun));
-        fs::write(&path, text).map_err(|error| Fault::of(&path, &error))
+        system.set(&path, &text).map_err(|error| Fault::of(&path, &error))
     }
 
     /// Returns the name of the disk at a LUN, whatever volume it belongs to.
-    pub fn disk(&self, lun: u16) -> Option<String> {
+    pub fn disk(&self, system: &dyn System, lun: u16) -> Option<String> {
         let (host, lun) = (self.host, kernel_lun(lun));
         let unit = format!("target{host}:0:0/{host}:0:0:{lun}/block");
-        let disks = fs::read_dir(self.directory.join(unit)).ok()?;
-        disks.flatten().find_map(|disk| disk.file_name().into_string().ok())
+        system.names(&self.directory.join(unit)).ok()?.into_iter().next()
     }
 }
 
@@ -45,12 +44,16 @@ impl Session {
 ///
 /// # Errors
 /// Why the last portal failed, if all did.
-pub fn log_in(volume: &PublishContext, chap: Option<&Chap>) -> Result<Vec<Session>, Fault> {
+pub fn log_in(
+    system: &dyn System,
+    volume: &PublishContext,
+    chap: Option<&Chap>,
+) -> Result<Vec<Session>, Fault> {
     let attempts: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = volume
             .portals
             .iter()
-            .map(|portal| scope.spawn(move || at_portal(&volume.target, portal, chap)))
+            .map(|portal| scope.spawn(move || at_portal(system, &volume.target, portal, chap)))
             .collect();
         let lost = || Err(Fault::Failed("a login ended unexpectedly".into()));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| lost())).collect()
@@ -73,71 +76,38 @@ pub fn log_in(volume: &PublishContext, chap: Option<&Chap>) -> Result<Vec<Sessio
 }
 
 /// Returns the session with a portal, which is created if there is none.
-fn at_portal(target: &str, portal: &str, chap: Option<&Chap>) -> Result<Session, Fault> {
-    let node = ["--mode", "node", "--targetname", target, "--portal", portal];
-    let with = |more: &[&str]| -> Vec<String> {
-        node.iter().chain(more).map(|&text| text.to_owned()).collect()
-    };
-    let is_there = output("iscsiadm", &node)?.status.success();
-    // The record of a logged-in node must not be rewritten.
-    if !is_there {
-        run("iscsiadm", &with(&["--op", "new"]), &[])?;
-    }
-    for (name, value) in settings(chap) {
-        let update = with(&["--op", "update", "--name", name, "--value", value]);
-        // Without iscsiadm's message, which may contain the secret.
-        run("iscsiadm", &update, &[])
-            .map_err(|_| Fault::Failed(format!("iscsiadm does not take {name} of {portal}")))?;
-    }
-    if let Some(session) = find(Path::new("/sys/class"), target, portal) {
+fn at_portal(
+    system: &dyn System,
+    target: &str,
+    portal: &str,
+    chap: Option<&Chap>,
+) -> Result<Session, Fault> {
+    node_record::prepare(system, target, portal, chap)?;
+    let session = || find(system, Path::new("/sys/class"), target, portal);
+    if let Some(session) = session() {
         return Ok(session);
     }
-    run("iscsiadm", &with(&["--login"]), &[SESSION_EXISTS])?;
-    find(Path::new("/sys/class"), target, portal)
-        .ok_or_else(|| Fault::Failed(format!("the session with {portal} is not logged in")))
-}
-
-/// Returns the settings of a node's record that differ from open-iscsi's defaults.
-fn settings(chap: Option<&Chap>) -> Vec<(&'static str, &str)> {
-    let mut settings = vec![
-        // A silent portal is tried once: the orchestrator repeats the call.
-        ("node.session.initial_login_retry_max", "1"),
-        // Only LUNs of staged volumes are scanned.
-        ("node.session.scan", "manual"),
-    ];
-    let Some(chap) = chap else { return settings };
-    settings.extend([
-        ("node.session.auth.authmethod", "CHAP"),
-        ("node.session.auth.username", chap.user.as_str()),
-        ("node.session.auth.password", chap.password.as_str()),
-    ]);
-    if let Some((user, password)) = &chap.target {
-        settings.extend([
-            ("node.session.auth.username_in", user.as_str()),
-            ("node.session.auth.password_in", password.as_str()),
-        ]);
-    }
-    settings
+    let login = ["--mode", "node", "--targetname", target, "--portal", portal, "--login"];
+    run(system, "iscsiadm", &login, &[SESSION_EXISTS])?;
+    session().ok_or_else(|| Fault::Failed(format!("the session with {portal} is not logged in")))
 }
 
 /// Returns the session with a portal of a target, if it is logged in.
-fn find(class: &Path, target: &str, portal: &str) -> Option<Session> {
+fn find(system: &dyn System, class: &Path, target: &str, portal: &str) -> Option<Session> {
     let (address, port) = portal.rsplit_once(':')?;
     let address = address.trim_start_matches('[').trim_end_matches(']');
-    for entry in fs::read_dir(class.join("iscsi_session")).ok()?.flatten() {
-        let name = entry.file_name().into_string().ok()?;
+    let sessions = class.join("iscsi_session");
+    for name in system.names(&sessions).ok()? {
         let number = name.strip_prefix("session").unwrap_or_default();
         let connection = class.join(format!("iscsi_connection/connection{number}:0"));
-        let is = |path: PathBuf, value: &str| {
-            fs::read_to_string(path).is_ok_and(|text| text.trim() == value)
-        };
-        let session = entry.path();
+        let is = |path: PathBuf, value: &str| text(system, &path).is_some_and(|it| it == value);
+        let session = sessions.join(&name);
         if is(session.join("targetname"), target)
             && is(session.join("state"), "LOGGED_IN")
             && is(connection.join("persistent_address"), address)
             && is(connection.join("persistent_port"), port)
         {
-            let directory = fs::canonicalize(session.join("device")).ok()?;
+            let directory = system.resolve(&session.join("device")).ok()?;
             return Some(Session { host: host(&directory)?, directory });
         }
     }
@@ -157,6 +127,9 @@ fn kernel_lun(lun: u16) -> u16 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use super::super::Real;
     use super::*;
 
     /// Creates a tree like the kernel's, with one session.
@@ -180,31 +153,15 @@ mod tests {
     #[test]
     fn only_a_session_that_is_logged_in_at_that_portal_is_one() {
         let root = tree("LOGGED_IN\n");
-        let found = |target, portal| find(root.path(), target, portal);
+        let found = |target, portal| find(&Real, root.path(), target, portal);
         let session = found("iqn.2026-01.test:a", "[2001:db8::1]:3260").unwrap();
         assert_eq!(session.host, 7);
-        assert_eq!(session.disk(256).as_deref(), Some("sdq"), "LUNs from 256 on are flat");
-        assert_eq!(session.disk(1), None);
+        assert_eq!(session.disk(&Real, 256).as_deref(), Some("sdq"), "LUNs from 256 on are flat");
+        assert_eq!(session.disk(&Real, 1), None);
         assert_eq!(found("iqn.2026-01.test:b", "[2001:db8::1]:3260"), None);
         assert_eq!(found("iqn.2026-01.test:a", "[2001:db8::1]:3261"), None);
         // The kernel tries to log in again: requests to it wait for minutes.
         let failed = tree("FAILED\n");
-        assert_eq!(find(failed.path(), "iqn.2026-01.test:a", "[2001:db8::1]:3260"), None);
-    }
-
-    #[test]
-    fn a_record_has_the_secrets_of_the_call_and_one_attempt() {
-        assert!(settings(None).contains(&("node.session.initial_login_retry_max", "1")));
-        assert!(!settings(None).iter().any(|(name, _)| name.contains("auth")));
-        let target = Some(("array".to_owned(), "of-the-target".to_owned()));
-        let chap = Chap { user: "node".into(), password: "of-the-host".into(), target };
-        let settings = settings(Some(&chap));
-        for wanted in [
-            ("node.session.auth.authmethod", "CHAP"),
-            ("node.session.auth.password", "of-the-host"),
-            ("node.session.auth.password_in", "of-the-target"),
-        ] {
-            assert!(settings.contains(&wanted), "{}", wanted.0);
-        }
+        assert_eq!(find(&Real, failed.path(), "iqn.2026-01.test:a", "[2001:db8::1]:3260"), None);
     }
 }

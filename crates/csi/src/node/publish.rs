@@ -1,14 +1,10 @@
 //! Publishes staged volumes to pods.
 
-use std::fs;
-use std::io;
-use std::path::Path;
-
 use tonic::Status;
 
 use super::{Parts, path, staged_device};
 use crate::capability::Use;
-use crate::machine::{Fault, MountPoint, identity};
+use crate::machine::{MountPoint, identity};
 use crate::proto::volume_capability::access_mode::Mode;
 use crate::proto::{
     NodePublishVolumeRequest, NodePublishVolumeResponse, NodeUnpublishVolumeRequest,
@@ -54,7 +50,10 @@ impl Parts {
             let text = "the volume is for one pod, and another has it";
             return Err(Status::failed_precondition(text));
         }
-        make_place(target, wanted.mount.is_some()).map_err(|error| Fault::of(target, &error))?;
+        match wanted.mount {
+            Some(_) => self.machine.make_directory(target)?,
+            None => self.machine.make_file(target)?,
+        }
         self.machine.bind(&source, target, read_only)?;
         Ok(NodePublishVolumeResponse {})
     }
@@ -66,25 +65,7 @@ impl Parts {
     ) -> Result<NodeUnpublishVolumeResponse, Status> {
         let target = path("target_path", &request.target_path)?;
         self.unmount_all(target)?;
-        // Never the content of a directory: it would be somebody's data.
-        let removed = match fs::symlink_metadata(target) {
-            Ok(found) if found.is_dir() => fs::remove_dir(target),
-            Ok(_) => fs::remove_file(target),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
-        };
-        removed.map_err(|error| Fault::of(target, &error))?;
+        self.machine.remove(target)?;
         Ok(NodeUnpublishVolumeResponse {})
     }
-}
-
-/// Creates a mount point: a directory, or a file for a device.
-fn make_place(target: &Path, is_directory: bool) -> io::Result<()> {
-    if is_directory {
-        return fs::create_dir_all(target);
-    }
-    if let Some(parent) = target.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    fs::OpenOptions::new().create(true).append(true).open(target).map(drop)
 }

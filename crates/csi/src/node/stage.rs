@@ -1,6 +1,5 @@
 //! Attaches volumes, and mounts them once per node.
 
-use std::fs;
 use std::path::Path;
 
 use tonic::Status;
@@ -84,7 +83,7 @@ impl Parts {
                 return Err(Status::failed_precondition(text));
             }
         }
-        fs::create_dir_all(staging).map_err(|error| Fault::of(staging, &error))?;
+        self.machine.make_directory(staging)?;
         let mut options = mount.options.clone();
         if read_only {
             options.push("ro".into());
@@ -102,8 +101,7 @@ impl Parts {
         if identity(&self.machine.mounts()?, &place).is_some() {
             return Ok(());
         }
-        fs::create_dir_all(staging).map_err(|error| Fault::of(staging, &error))?;
-        fs::write(&place, "").map_err(|error| Fault::of(&place, &error))?;
+        self.machine.make_file(&place)?;
         Ok(self.machine.bind(device, &place, false)?)
     }
 
@@ -118,9 +116,7 @@ impl Parts {
             self.check_unused(path)?;
             self.unmount_all(path)?;
         }
-        if place.exists() {
-            fs::remove_file(&place).map_err(|error| Fault::of(&place, &error))?;
-        }
+        self.machine.remove(&place)?;
         if let Some(record) = self.records.get(&request.volume_id)? {
             self.machine.detach(&record.serial)?;
             self.records.remove(&request.volume_id)?;
