@@ -12,6 +12,8 @@ mod names;
 mod node;
 mod proto;
 mod secret;
+#[cfg(test)]
+mod tests;
 mod topology;
 
 use std::fs;

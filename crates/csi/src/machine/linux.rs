@@ -17,6 +17,16 @@ use crate::context::{Chap, PublishContext};
 const BLKID_NOTHING: i32 = 2;
 /// How long a device may take to appear after its session, and its map after its paths.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(20);
+/// The marks of contents in their first block: XFS, LUKS, a partition table, its GPT, LVM, ext2 to
+/// ext4.
+const MARKS: [(usize, &[u8]); 6] = [
+    (0, b"XFSB"),
+    (0, b"LUKS"),
+    (510, b"\x55\xaa"),
+    (512, b"EFI PART"),
+    (512, b"LABELONE"),
+    (1080, b"\x53\xef"),
+];
 /// The offset in an XFS superblock of the flag that mkfs is in progress.
 const XFS_IN_PROGRESS: usize = 126;
 const DEVICE_PAUSE: Duration = Duration::from_millis(250);
@@ -122,7 +132,8 @@ impl Machine for Linux {
 
     fn content(&self, device: &Path) -> Result<Option<String>, Fault> {
         // blkid reports a device that it can't read as if nothing were on it.
-        if is_half_made(&self.first_block(device)?) {
+        let block = self.first_block(device)?;
+        if is_half_made(&block) {
             return Ok(None);
         }
         let arguments = ["--probe", "--output", "value", "--match-tag", "TYPE"];
@@ -131,6 +142,11 @@ impl Machine for Linux {
         let done = output(self.system(), "blkid", &arguments)?;
         match done.status.code() {
             Some(0) => Ok(Some(String::from_utf8_lossy(&done.stdout).trim().to_owned())),
+            // The device has failed since the first block was read.
+            Some(BLKID_NOTHING) if is_marked(&block) => {
+                let text = "has the mark of some content, but blkid could not read it";
+                Err(Fault::Failed(format!("{} {text}", device.display())))
+            }
             Some(BLKID_NOTHING) => Ok(None),
             _ => Err(failed("blkid", &done)),
         }
@@ -251,6 +267,11 @@ impl Machine for Linux {
 /// is set, so the kernel never mounts it, and it contains no data.
 fn is_half_made(block: &[u8; 4096]) -> bool {
     block.starts_with(b"XFSB") && block[XFS_IN_PROGRESS] != 0
+}
+
+/// Returns whether a first block has the mark of a filesystem or of another content.
+fn is_marked(block: &[u8; 4096]) -> bool {
+    MARKS.iter().any(|(at, mark)| block[*at..].starts_with(mark))
 }
 
 /// Has all sessions scan a LUN at which they have no disk yet.

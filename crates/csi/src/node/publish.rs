@@ -1,5 +1,7 @@
 //! Publishes staged volumes to pods.
 
+use std::path::Path;
+
 use tonic::Status;
 
 use super::{Parts, path, staged_device};
@@ -31,19 +33,24 @@ impl Parts {
             Some(_) => staging.to_owned(),
             None => staged_device(staging),
         };
-        let mounts = self.machine.mounts()?;
+        let read_only = request.readonly || wanted.is_read_only();
+        let mut mounts = self.machine.mounts()?;
+        if self.is_unfinished(&request.volume_id, target, &mounts)? {
+            self.unmount_all(target)?;
+            mounts = self.machine.mounts()?;
+        }
         let staged = identity(&mounts, &source);
         let staged = staged.ok_or_else(|| {
             Status::failed_precondition(format!("nothing is staged at {}", staging.display()))
         })?;
         let is_same =
             |other: &MountPoint| (&other.device, &other.root) == (&staged.device, &staged.root);
-        let read_only = request.readonly || wanted.is_read_only();
         if let Some(there) = identity(&mounts, target) {
-            return match is_same(there) && there.read_only == read_only {
-                true => Ok(NodePublishVolumeResponse {}),
-                false => Err(Status::already_exists("something else is mounted there")),
-            };
+            if !is_same(there) || there.read_only != read_only {
+                return Err(Status::already_exists("something else is mounted there"));
+            }
+            self.records.mark(&request.volume_id, target, false)?;
+            return Ok(NodePublishVolumeResponse {});
         }
         let is_other = |mount: &MountPoint| is_same(mount) && mount.path != source;
         if wanted.mode == Mode::SingleNodeSingleWriter && mounts.iter().any(is_other) {
@@ -54,8 +61,26 @@ impl Parts {
             Some(_) => self.machine.make_directory(target)?,
             None => self.machine.make_file(target)?,
         }
+        if read_only {
+            // Until then it is writable, as if it were another mount than the one to make.
+            self.records.mark(&request.volume_id, target, true)?;
+        }
         self.machine.bind(&source, target, read_only)?;
+        self.records.mark(&request.volume_id, target, false)?;
         Ok(NodePublishVolumeResponse {})
+    }
+
+    /// Returns whether an interrupted attempt has mounted a volume at a path of a pod, and not yet
+    /// made it read-only.
+    fn is_unfinished(
+        &self,
+        volume: &str,
+        target: &Path,
+        mounts: &[MountPoint],
+    ) -> Result<bool, Status> {
+        let record = self.records.get(volume)?;
+        let is_marked = record.is_some_and(|record| record.unfinished.contains(target));
+        Ok(is_marked && identity(mounts, target).is_some_and(|there| !there.read_only))
     }
 
     /// Unmounts a path of a pod, and removes it.
@@ -65,6 +90,7 @@ impl Parts {
     ) -> Result<NodeUnpublishVolumeResponse, Status> {
         let target = path("target_path", &request.target_path)?;
         self.unmount_all(target)?;
+        self.records.mark(&request.volume_id, target, false)?;
         self.machine.remove(target)?;
         Ok(NodeUnpublishVolumeResponse {})
     }

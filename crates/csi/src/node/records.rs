@@ -1,5 +1,6 @@
 //! Records of the volumes that this node may have attached.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,6 +16,20 @@ pub struct Record {
     pub serial: String,
     /// Where it is staged.
     pub staging: PathBuf,
+    /// Whether staging it has begun and has not ended. Not so in records of earlier versions.
+    #[serde(default)]
+    pub is_unfinished: bool,
+    /// Paths of pods at which a mount is about to become read-only.
+    #[serde(default)]
+    pub unfinished: BTreeSet<PathBuf>,
+}
+
+impl Record {
+    /// Returns the record of a volume before it is staged.
+    pub fn new(serial: &str, staging: &Path) -> Self {
+        let (serial, staging) = (serial.to_owned(), staging.to_owned());
+        Self { serial, staging, is_unfinished: true, unfinished: BTreeSet::new() }
+    }
 }
 
 /// The records of a node: a file for each volume.
@@ -62,6 +77,23 @@ impl Records {
         written.map_err(|error| Fault::of(&path, &error))
     }
 
+    /// Notes whether a mount of a volume, at a path of a pod, is about to become read-only.
+    ///
+    /// # Errors
+    /// If the volume has no record that could have the note, or it can't be written.
+    pub fn mark(&self, volume: &str, target: &Path, is_unfinished: bool) -> Result<(), Fault> {
+        let mut record = match self.get(volume)? {
+            Some(record) => record,
+            None if !is_unfinished => return Ok(()),
+            None => return Err(Fault::Failed(format!("there is no record of {volume}"))),
+        };
+        let is_new = match is_unfinished {
+            true => record.unfinished.insert(target.to_owned()),
+            false => record.unfinished.remove(target),
+        };
+        if is_new { self.set(volume, &record) } else { Ok(()) }
+    }
+
     /// Removes the record of a volume.
     ///
     /// # Errors
@@ -89,7 +121,7 @@ mod tests {
     fn a_record_is_kept_until_it_is_removed_and_no_id_leaves_the_directory() {
         let directory = tempfile::tempdir().unwrap();
         let records = Records::new(directory.path()).unwrap();
-        let record = Record { serial: "AB".into(), staging: "/mnt/b".into() };
+        let record = Record::new("AB", Path::new("/mnt/b"));
         let id = "01020304-0506-0701-0000-00010000002a";
         assert_eq!(records.get(id).unwrap(), None);
         records.set(id, &record).unwrap();
@@ -98,6 +130,12 @@ mod tests {
         records.remove(id).unwrap();
         assert_eq!(records.get(id).unwrap(), None);
         assert!(records.set("../x", &record).is_err());
+        let earlier = "{\"serial\":\"AB\",\"staging\":\"/mnt/b\"}";
+        fs::write(directory.path().join(format!("{id}.json")), earlier).unwrap();
+        assert_eq!(
+            records.get(id).unwrap(),
+            Some(Record { is_unfinished: false, ..record.clone() })
+        );
         assert_eq!(records.get("../x").unwrap(), None);
     }
 }

@@ -25,19 +25,12 @@ impl Parts {
         let wanted = Use::required(request.volume_capability.as_ref())?;
         let volume = PublishContext::from_map(&request.publish_context)?;
         let chap = Chap::from_secrets(&request.secrets)?;
-        let record = Record { serial: volume.serial.clone(), staging: staging.to_owned() };
-        if let Some(there) = self.records.get(&request.volume_id)?
-            && there != record
-        {
-            let text = format!("it is staged at {} already", there.staging.display());
-            return Err(Status::already_exists(text));
-        }
-        // First, so that `unstage` can undo whatever follows.
-        self.records.set(&request.volume_id, &record)?;
+        let is_staged = self.is_staged(staging, &wanted)?;
+        let mut record = self.begin(&request.volume_id, &volume.serial, staging, is_staged)?;
         let device = match self.machine.attach(&volume, chap.as_ref()) {
             Ok(device) => device,
             // It is staged already, and stays so even if a path is missing now.
-            Err(fault) if self.is_staged(staging, &wanted)? => {
+            Err(fault) if is_staged && !record.is_unfinished => {
                 tracing::warn!("{}: {fault}", staging.display());
                 return Ok(NodeStageVolumeResponse {});
             }
@@ -47,7 +40,37 @@ impl Parts {
             Some(mount) => self.stage_filesystem(&device, staging, mount, wanted.is_read_only())?,
             None => self.stage_device(&device, staging)?,
         }
+        if record.is_unfinished {
+            record.is_unfinished = false;
+            self.records.set(&request.volume_id, &record)?;
+        }
         Ok(NodeStageVolumeResponse {})
+    }
+
+    /// Makes sure that there is a record of a volume, so that `unstage` can undo whatever follows.
+    ///
+    /// # Errors
+    /// `ALREADY_EXISTS` if it is staged elsewhere.
+    fn begin(
+        &self,
+        volume: &str,
+        serial: &str,
+        staging: &Path,
+        is_staged: bool,
+    ) -> Result<Record, Status> {
+        let mut record = match self.records.get(volume)? {
+            Some(there) if there.serial != serial || there.staging != staging => {
+                let text = format!("it is staged at {} already", there.staging.display());
+                return Err(Status::already_exists(text));
+            }
+            Some(there) if is_staged || there.is_unfinished => return Ok(there),
+            // The machine was restarted.
+            Some(there) => there,
+            None => Record::new(serial, staging),
+        };
+        record.is_unfinished = true;
+        self.records.set(volume, &record)?;
+        Ok(record)
     }
 
     /// Returns whether something is mounted at the staging path.
@@ -67,9 +90,23 @@ impl Parts {
         mount: &Mount,
         read_only: bool,
     ) -> Result<(), Status> {
-        if identity(&self.machine.mounts()?, staging).is_some() {
-            return Ok(());
+        if identity(&self.machine.mounts()?, staging).is_none() {
+            self.mount_filesystem(device, staging, mount, read_only)?;
         }
+        // A clone may be larger than its source was, also one that an interrupted attempt mounted.
+        if !read_only {
+            self.machine.grow(device, staging)?;
+        }
+        Ok(())
+    }
+
+    fn mount_filesystem(
+        &self,
+        device: &Path,
+        staging: &Path,
+        mount: &Mount,
+        read_only: bool,
+    ) -> Result<(), Status> {
         let filesystem = mount.filesystem;
         match self.machine.content(device)? {
             None if read_only => {
@@ -88,12 +125,7 @@ impl Parts {
         if read_only {
             options.push("ro".into());
         }
-        self.machine.mount(device, staging, filesystem, &options)?;
-        // A clone may be larger than its source was.
-        if !read_only {
-            self.machine.grow(device, staging)?;
-        }
-        Ok(())
+        Ok(self.machine.mount(device, staging, filesystem, &options)?)
     }
 
     fn stage_device(&self, device: &Path, staging: &Path) -> Result<(), Status> {
