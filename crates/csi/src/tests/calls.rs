@@ -130,8 +130,8 @@ async fn send(
     usage: &Usage,
 ) -> Result<(), Status> {
     let volume_id = format!("01020304-0506-0701-0000-{}", &serial[12..]);
-    let staging_target_path = format!("/staging/{serial}");
-    let target_path = format!("/pods/{serial}");
+    let staging_target_path = format!("/mnt/staging/{serial}");
+    let target_path = format!("/mnt/pods/{serial}");
     let access_type = match usage.filesystem {
         Some(fs_type) => {
             let mount = MountVolume { fs_type: fs_type.into(), ..MountVolume::default() };
@@ -176,7 +176,6 @@ async fn send(
                 capacity_range: Some(CapacityRange { required_bytes, limit_bytes: 0 }),
                 staging_target_path,
                 volume_capability,
-                ..Default::default()
             };
             node.node_expand_volume(Request::new(request)).await.map(drop)
         }
