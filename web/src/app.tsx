@@ -22,6 +22,7 @@ import { Health } from "./pages/health";
 import { HostGroupPage, HostGroups } from "./pages/host-groups";
 import { HostPage, Hosts } from "./pages/hosts";
 import { Login } from "./pages/login";
+import { PodPage, Pods } from "./pages/pods";
 import { GroupPage, Protection } from "./pages/protection";
 import { Settings } from "./pages/settings";
 import { Snapshots } from "./pages/snapshots";
@@ -32,6 +33,7 @@ import { type PageName, to } from "./routes";
 const LINKS: readonly (readonly [PageName, string])[] = [
   ["dashboard", "Dashboard"],
   ["volumes", "Volumes"],
+  ["pods", "Pods"],
   ["snapshots", "Snapshots"],
   ["datastores", "Datastores"],
   ["hosts", "Hosts"],
@@ -176,6 +178,8 @@ function Pages() {
         {/* A slash, before which its volume group is, is not decoded on the way. */}
         {({ name }) => <VolumePage key={name} name={decodeURIComponent(name)} />}
       </Route>
+      <Route path="/pods" component={Pods} />
+      <Route path="/pods/:name">{({ name }) => <PodPage key={name} name={name} />}</Route>
       <Route path="/snapshots" component={Snapshots} />
       <Route path="/datastores" component={Datastores} />
       <Route path="/hosts" component={Hosts} />

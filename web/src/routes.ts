@@ -9,6 +9,7 @@ export const PAGES = [
   "health",
   "host-groups",
   "hosts",
+  "pods",
   "protection",
   "settings",
   "snapshots",

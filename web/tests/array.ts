@@ -111,13 +111,19 @@ export async function exitCodeOf(line: string): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), "holdfast-line-"));
   const tokenFile = join(directory, "token");
   writeFileSync(tokenFile, "none");
+  // A second secret, as the first one is read from standard input.
+  writeFileSync(join(directory, "FILE"), "another-secret\n");
   const env = {
     ...process.env,
     PATH: `${dirname(program)}:${process.env["PATH"] ?? ""}`,
     HOLDFAST_API: "http://127.0.0.1:1",
     HOLDFAST_TOKEN_FILE: tokenFile,
   };
-  const shell = spawn("bash", ["-c", line], { env, stdio: ["pipe", "ignore", "ignore"] });
+  const shell = spawn("bash", ["-c", line], {
+    cwd: directory,
+    env,
+    stdio: ["pipe", "ignore", "ignore"],
+  });
   // For the verbs that read a secret.
   shell.stdin.end("a-secret-of-chap\n");
   shell.stdin.on("error", () => undefined);

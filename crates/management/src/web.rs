@@ -23,13 +23,14 @@ use rust_embed::RustEmbed;
 
 /// The first path segments of the page's own addresses; `web/src/routes.ts` has the same list. The
 /// page interprets the rest.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "audit",
     "dashboard",
     "datastores",
     "health",
     "host-groups",
     "hosts",
+    "pods",
     "protection",
     "settings",
     "snapshots",

@@ -118,6 +118,15 @@ export const snapshot = {
   eradicate: (names: string[]) => line("snapshot", "eradicate", ...names),
 };
 
+export const pod = {
+  create: (name: string) => line("pod", "create", or(name, "NAME")),
+  rename: (name: string, to: string) => line("pod", "rename", name, or(to, "NEW-NAME")),
+  destroy: (name: string, hasVolumes: boolean) =>
+    line("pod", "destroy", name, hasVolumes ? "--with-volumes" : undefined),
+  recover: (name: string) => line("pod", "recover", name),
+  eradicate: (name: string) => line("pod", "eradicate", name, "--with-volumes"),
+};
+
 export const host = {
   create: (name: string, iqns: string[], chapUser: string) =>
     line(
@@ -222,6 +231,30 @@ export const user = {
   delete: (name: string) => line("user", "delete", name),
 };
 
+/** A new SNMP manager; its secrets are in files. */
+export interface NewManager {
+  name: string;
+  host: string;
+  isInform: boolean;
+  version: string;
+  user: string;
+  /** `SHA`, `MD5`, or empty for none. */
+  auth: string;
+  /** `AES`, or empty for none. */
+  privacy: string;
+}
+
+const securityOf = ({ version, user, auth, privacy }: NewManager) =>
+  version === "v2c"
+    ? ["--community-file", "-"]
+    : [
+        "--user",
+        or(user, "USER"),
+        ...(auth === "MD5" ? ["--auth", "MD5"] : []),
+        ...(auth === "" ? [] : ["--auth-passphrase-file", "-"]),
+        ...(privacy === "" ? [] : ["--privacy-passphrase-file", "FILE"]),
+      ];
+
 /** What a dialog changes of the directory service; a password and certificates are in files. */
 export interface DirectoryChange {
   enabled?: boolean;
@@ -277,7 +310,17 @@ export const notify = {
     line("notify", "watcher", verb, ...(addresses.length > 0 ? addresses : ["ADDRESS"])),
   syslog: (verb: "add" | "set", name: string, uri: string) =>
     line("notify", "syslog", verb, or(name, "NAME"), or(uri, "URI")),
-  remove: (kind: "watcher" | "syslog", names: string[]) =>
+  snmp: (made: NewManager) =>
+    line(
+      "notify",
+      "snmp",
+      "add",
+      or(made.name, "NAME"),
+      or(made.host, "HOST"),
+      ...securityOf(made),
+      made.isInform ? "--inform" : undefined,
+    ),
+  remove: (kind: "watcher" | "syslog" | "snmp", names: string[]) =>
     line("notify", kind, "remove", ...names),
   test: (names: string[]) => line("notify", "test", ...names),
 };

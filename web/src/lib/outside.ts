@@ -8,6 +8,10 @@ export type RestRelay = Omit<Schemas["RestSmtpServer"], "name">;
 /** Somebody who gets mail about alerts. */
 export type RestWatcher = Schemas["RestAlertWatcher"];
 export type RestSyslogServer = Schemas["RestSyslogServer"];
+/** A recipient of alerts by SNMP. */
+export type RestSnmpManager = Schemas["RestSnmpManager"];
+/** The array as a sender of SNMP notifications. */
+export type RestSnmpAgent = Schemas["RestSnmpAgent"];
 /** What a test of one came to. */
 export type RestTested = Schemas["RestTestResult"];
 /** Which group has a role. */

@@ -17,6 +17,7 @@ export type RestVolume = Schemas["RestVolume"];
 export type RestLimits = Schemas["RestQos"];
 /** Its volume has a name, which that of a volume's own source need not have. */
 export type RestSnapshot = Schemas["RestSnapshot"] & { source: Named };
+export type RestPod = Schemas["RestPod"];
 export type RestHost = Schemas["RestHost"];
 export type RestHostGroup = Schemas["RestHostGroup"];
 export type RestConnection = Schemas["RestConnection"];

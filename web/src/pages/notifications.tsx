@@ -1,21 +1,20 @@
 /** The recipients of alerts that the pool keeps. */
 import { useAll } from "../lib/query";
-import { useSelection } from "../lib/selection";
 import { mayAdminister, useSession } from "../lib/session";
-import type { Named, RestRelay, RestSyslogServer, RestWatcher } from "../lib/types";
-import { type Action, Actions } from "../parts/actions";
+import type { RestRelay, RestSyslogServer, RestWatcher } from "../lib/types";
+import { Actions } from "../parts/actions";
 import { Loaded } from "../parts/notice";
 import { Card, Facts } from "../parts/page";
-import { type Column, Table } from "../parts/table";
+import type { Column } from "../parts/table";
 import {
   AddSyslogServer,
   AddWatcher,
   EditRelay,
   EnableWatchers,
   MoveSyslogServer,
-  RemoveReceivers,
-  TestReceivers,
 } from "../tasks/notifications";
+import { Receivers } from "./receivers";
+import { SnmpCard } from "./snmp";
 
 export function NotificationCards() {
   const relays = useAll<RestRelay>("smtp-servers");
@@ -36,6 +35,7 @@ export function NotificationCards() {
           {(found) => <Servers servers={found} />}
         </Loaded>
       </Card>
+      <SnmpCard />
     </>
   );
 }
@@ -133,60 +133,5 @@ function Servers({ servers }: { servers: RestSyslogServer[] }) {
         ];
       }}
     />
-  );
-}
-
-interface ReceiversProps<T extends Named> {
-  resource: "alert-watchers" | "syslog-servers";
-  caption: string;
-  rows: T[];
-  columns: Column<T>[];
-  empty: string;
-  /** The labels of what can be done with any of them. */
-  test: string;
-  remove: string;
-  /** What else can be done with those that are chosen. */
-  actions: (chosen: T[], names: string[]) => Action[];
-}
-
-/** A list of those that the array notifies, with what can be done with them. */
-function Receivers<T extends Named>(props: ReceiversProps<T>) {
-  const { resource, caption, rows, columns, empty, test, remove, actions } = props;
-  const { role } = useSession();
-  const may = mayAdminister(role);
-  const selection = useSelection(rows.map((one) => one.name));
-  const chosen = rows.filter((one) => selection.isChosen(one.name));
-  const names = chosen.map((one) => one.name);
-  const on = chosen.length > 0;
-  return (
-    <>
-      {may && (
-        <Actions
-          label={caption}
-          actions={[
-            ...actions(chosen, names),
-            {
-              label: test,
-              on,
-              task: (close) => <TestReceivers resource={resource} names={names} close={close} />,
-            },
-            {
-              label: remove,
-              on,
-              task: (close) => <RemoveReceivers resource={resource} names={names} close={close} />,
-            },
-          ]}
-        />
-      )}
-      <Table
-        caption={caption}
-        areAll
-        rows={rows}
-        columns={columns}
-        name={(row) => row.name}
-        empty={empty}
-        {...(may ? { selection } : {})}
-      />
-    </>
   );
 }

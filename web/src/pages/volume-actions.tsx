@@ -6,6 +6,7 @@ import { type Action, Actions } from "../parts/actions";
 import { ConnectVolumes } from "../tasks/connections";
 import { Destroy, Eradicate, Recover } from "../tasks/endings";
 import { EditLimits } from "../tasks/limits";
+import { MoveVolumes } from "../tasks/pods";
 import { CreateGroup } from "../tasks/protection";
 import { CreateSnapshot } from "../tasks/snapshots";
 import {
@@ -42,6 +43,11 @@ function existing(volumes: RestVolume[]): Action[] {
       task: (close) => volume && <ResizeVolume volume={volume} close={close} />,
     },
     { label: "Rename", on: one, task: (close) => <RenameVolume name={name} close={close} /> },
+    {
+      label: "Move",
+      on: some,
+      task: (close) => <MoveVolumes volumes={names} close={close} />,
+    },
     {
       label: "Overwrite",
       on: one,
@@ -102,14 +108,16 @@ export function VolumeActions(props: {
   areDestroyed: boolean;
   /** Whether new ones can be made here, too. */
   withNew?: boolean;
+  /** The pod for new ones, at first. */
+  pod?: string | undefined;
 }) {
-  const { volumes, areDestroyed, withNew = false } = props;
+  const { volumes, areDestroyed, withNew = false, pod } = props;
   const { role } = useSession();
   if (!mayStore(role)) return null;
   const make: Action = {
     label: "New volume",
     primary: true,
-    task: (close) => <CreateVolume close={close} />,
+    task: (close) => <CreateVolume pod={pod} close={close} />,
   };
   const actions = areDestroyed ? destroyed(volumes.map((one) => one.name)) : existing(volumes);
   return <Actions label="Volumes" actions={withNew ? [make, ...actions] : actions} />;

@@ -31,6 +31,11 @@ export function VolumePage({ name }: { name: string }) {
       <Loaded query={volume} what="this volume">
         {(found) => (
           <>
+            {row?.pod.name !== undefined && (
+              <p className="muted">
+                In pod <Link href={to("pods", row.pod.name)}>{row.pod.name}</Link>
+              </p>
+            )}
             {row && <VolumeActions volumes={[row]} areDestroyed={row.destroyed} />}
             {row?.destroyed && (
               <Notice kind="warning">

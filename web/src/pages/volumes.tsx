@@ -27,8 +27,15 @@ const size: Column<RestVolume> = {
   cell: (row) => bytes(row.provisioned),
 };
 
+const pod: Column<RestVolume> = {
+  head: "Pod",
+  sort: "pod.name",
+  minor: true,
+  cell: ({ pod: { name: of } }) =>
+    of === undefined ? "–" : <Link href={to("pods", of)}>{of}</Link>,
+};
+
 const COLUMNS: Column<RestVolume>[] = [
-  name,
   size,
   {
     head: "Written",
@@ -59,7 +66,6 @@ const COLUMNS: Column<RestVolume>[] = [
 ];
 
 const DESTROYED: Column<RestVolume>[] = [
-  name,
   size,
   {
     head: "Can be recovered for",
@@ -73,30 +79,47 @@ const TABS = [
 ] as const;
 
 export function Volumes() {
-  const [tab, setTab] = useState<"live" | "destroyed">("live");
   return (
     <Page title="Volumes">
-      <Tabs label="Which volumes" tabs={TABS} chosen={tab} choose={setTab} />
-      <VolumeList key={tab} areDestroyed={tab === "destroyed"} />
+      <VolumeLists />
     </Page>
   );
 }
 
-function VolumeList({ areDestroyed }: { areDestroyed: boolean }) {
-  const list = useList<RestVolume>("volumes", { destroyed: areDestroyed });
-  const selection = useSelection(list.rows.map((row) => row.name));
-  const chosen = list.rows.filter((row) => selection.isChosen(row.name));
-  const nothing = areDestroyed ? "Nothing is destroyed." : "There is no volume yet.";
+/** The volumes of a pod; all volumes if none is given. */
+export function VolumeLists({ pod: of }: { pod?: string }) {
+  const [tab, setTab] = useState<"live" | "destroyed">("live");
   return (
     <>
-      <VolumeActions volumes={chosen} areDestroyed={areDestroyed} withNew={!areDestroyed} />
+      <Tabs label="Which volumes" tabs={TABS} chosen={tab} choose={setTab} />
+      <VolumeList key={tab} of={of} areDestroyed={tab === "destroyed"} />
+    </>
+  );
+}
+
+function VolumeList({ of, areDestroyed }: { of: string | undefined; areDestroyed: boolean }) {
+  const filter = of === undefined ? undefined : `pod.name='${of}'`;
+  const list = useList<RestVolume>("volumes", { destroyed: areDestroyed, filter });
+  const selection = useSelection(list.rows.map((row) => row.name));
+  const chosen = list.rows.filter((row) => selection.isChosen(row.name));
+  const first = of === undefined ? [name, pod] : [name];
+  const none = of === undefined ? "There is no volume yet." : "It has no volume.";
+  const nothing = areDestroyed ? "Nothing is destroyed." : none;
+  return (
+    <>
+      <VolumeActions
+        volumes={chosen}
+        areDestroyed={areDestroyed}
+        withNew={!areDestroyed}
+        pod={of}
+      />
       <Search list={list} what="volumes" />
       <Loaded query={list.query} what="volumes">
         {() => (
           <Table
             caption={areDestroyed ? "Destroyed volumes" : "Volumes"}
             rows={list.rows}
-            columns={areDestroyed ? DESTROYED : COLUMNS}
+            columns={[...first, ...(areDestroyed ? DESTROYED : COLUMNS)]}
             name={(row) => row.name}
             empty={list.text === "" ? nothing : "No name fits."}
             selection={selection}

@@ -25,7 +25,7 @@ export interface List<T> {
   back: (() => void) | undefined;
 }
 
-/** A list; `fixed` are parameters that do not change. */
+/** A list; `fixed` are parameters that do not change, and may include a filter. */
 export function useList<T>(resource: string, fixed: Query = {}): List<T> {
   const [text, setText] = useState("");
   const [sort, setSort] = useState("name");
@@ -33,7 +33,9 @@ export function useList<T>(resource: string, fixed: Query = {}): List<T> {
   const wanted = filterText(text.trim());
   // The first rows of the natural order are found at once, but counting reads all rows: the rows do
   // not wait for the count. A filtered or sorted list is read completely anyway.
-  const isPlain = wanted === "" && sort === "name";
+  const filters = [fixed["filter"], wanted === "" ? undefined : `name='*${wanted}*'`];
+  const filter = filters.filter((one) => one !== undefined).join(" and ");
+  const isPlain = filter === "" && sort === "name";
   const counted = useGet<Items<T>>(
     isPlain ? rest(resource, { ...fixed, limit: 0, total_item_count: true }) : undefined,
   );
@@ -42,7 +44,7 @@ export function useList<T>(resource: string, fixed: Query = {}): List<T> {
       ...fixed,
       limit: ROWS,
       total_item_count: isPlain ? undefined : true,
-      filter: wanted === "" ? undefined : `name='*${wanted}*'`,
+      filter: filter === "" ? undefined : filter,
       // The natural order is by name, and needs no sorting.
       sort: sort === "name" ? undefined : sort,
       continuation_token: tokens.at(-1),

@@ -1,18 +1,20 @@
 /** How volumes, snapshots and what is made of them end, and come back. */
 import { useState } from "react";
 
-import { request, rest } from "../lib/api";
+import { type Query, request, rest } from "../lib/api";
 import { CheckField } from "../parts/fields";
 import { Notice } from "../parts/notice";
 import { Task } from "../parts/task";
 
 /** Objects of one kind, and what the interface calls it. */
 export interface Ending {
-  /** `volumes`, `volume-snapshots` or `protection-group-snapshots`. */
+  /** The list of REST 2.x, such as `volumes`. */
   resource: string;
   /** What one is called. */
   kind: string;
   names: string[];
+  /** Further parameters of the request. */
+  query?: Query;
   /** The lines that do the same. */
   cli: string[];
   close: () => void;
@@ -26,9 +28,9 @@ function titled(verb: string, { names, kind }: Ending): string {
 }
 
 export function Destroy(ending: Ending & { along?: string }) {
-  const { resource, names, along, cli, close } = ending;
+  const { resource, names, query, along, cli, close } = ending;
   const run = async () => {
-    await request("PATCH", rest(resource, { names }), { destroyed: true });
+    await request("PATCH", rest(resource, { ...query, names }), { destroyed: true });
     return `Destroyed: ${listed(names)}. It can be recovered for a time.`;
   };
   return (
@@ -62,11 +64,11 @@ export function Recover(ending: Ending) {
   );
 }
 
-export function Eradicate(ending: Ending) {
-  const { resource, names, cli, close } = ending;
+export function Eradicate(ending: Ending & { along?: string }) {
+  const { resource, names, query, along, cli, close } = ending;
   const [sure, setSure] = useState(false);
   const run = async () => {
-    await request("DELETE", rest(resource, { names }));
+    await request("DELETE", rest(resource, { ...query, names }));
     return `Eradicated: ${listed(names)}.`;
   };
   return (
@@ -79,7 +81,10 @@ export function Eradicate(ending: Ending) {
       run={run}
       close={close}
     >
-      <Notice kind="warning">{listed(names)}: nothing brings the data back after this.</Notice>
+      <Notice kind="warning">
+        {listed(names)}
+        {along === undefined ? "" : `, ${along}`}: nothing brings the data back after this.
+      </Notice>
       <CheckField label="Eradicate, for ever" value={sure} set={setSure} />
     </Task>
   );

@@ -12,8 +12,8 @@ interface Closing {
   close: () => void;
 }
 
-/** Lists of those who are told. */
-type Resource = "alert-watchers" | "syslog-servers";
+/** The lists of recipients in REST 2.x. */
+export type ReceiverList = "alert-watchers" | "syslog-servers" | "snmp-managers";
 
 const ENCRYPTIONS = [
   ["", "None: no password is sent"],
@@ -192,11 +192,15 @@ export function MoveSyslogServer({ server, close }: Closing & { server: RestSysl
 }
 
 interface Named extends Closing {
-  resource: Resource;
+  resource: ReceiverList;
   names: string[];
 }
 
-const KINDS = { "alert-watchers": "watcher", "syslog-servers": "syslog" } as const;
+const KINDS = {
+  "alert-watchers": "watcher",
+  "syslog-servers": "syslog",
+  "snmp-managers": "snmp",
+} as const;
 
 export function RemoveReceivers({ resource, names, close }: Named) {
   const run = async () => {

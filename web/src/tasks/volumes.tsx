@@ -4,6 +4,7 @@ import { useState } from "react";
 import { own, request, rest } from "../lib/api";
 import * as cli from "../lib/cli";
 import { plural } from "../lib/format";
+import { inPod, podOf, renamed } from "../lib/pods";
 import { useAll } from "../lib/query";
 import { bytes, parseSize } from "../lib/size";
 import type { RestHost, RestHostGroup, RestSnapshot, RestVolume } from "../lib/types";
@@ -11,6 +12,7 @@ import { CheckField, ChoiceField, TextField } from "../parts/fields";
 import { Notice } from "../parts/notice";
 import { PickField } from "../parts/pick";
 import { Task } from "../parts/task";
+import { PodField } from "./pods";
 
 interface Closing {
   close: () => void;
@@ -44,8 +46,9 @@ const named = (chosen: string[], kind: string) =>
   chosen.filter((one) => one.startsWith(kind)).map((one) => one.slice(kind.length));
 
 /** Makes a volume with its connections, in one request: all of it, or nothing. */
-export function CreateVolume({ close }: Closing) {
+export function CreateVolume({ pod: ofPage = "", close }: Closing & { pod?: string | undefined }) {
   const [name, setName] = useState("");
+  const [pod, setPod] = useState(ofPage);
   const [size, setSize] = useState("");
   const [chosen, setChosen] = useState<string[]>([]);
   const [block, setBlock] = useState("512");
@@ -55,10 +58,11 @@ export function CreateVolume({ close }: Closing) {
   const sizeBytes = parseSize(size);
   const [hosts, hostGroups] = [named(chosen, HOST), named(chosen, GROUP)];
   const reduction = { deduplication, compression };
-  const made = { name, sizeBytes, blockBytes: Number(block), ...reduction, hosts, hostGroups };
+  const volume = inPod(pod, name.trim());
+  const shown = { name: inPod(pod, cli.or(name, "NAME")), sizeBytes, blockBytes: Number(block) };
+  const made = { ...shown, ...reduction, hosts, hostGroups };
 
   const run = async () => {
-    const volume = name.trim();
     await request("POST", own("volumes"), {
       name: volume,
       size_bytes: sizeBytes,
@@ -80,6 +84,7 @@ export function CreateVolume({ close }: Closing) {
       close={close}
     >
       <TextField label="Name" hint={NAME_HINT} value={name} set={setName} />
+      <PodField value={pod} set={setPod} />
       <TextField
         label="Size"
         hint={SIZE_HINT}
@@ -152,16 +157,17 @@ export function ResizeVolume({ volume, close }: Closing & { volume: RestVolume }
 
 export function RenameVolume({ name, close }: Closing & { name: string }) {
   const [next, setNext] = useState(name);
+  const whole = renamed(name, cli.or(next, "NEW-NAME"));
   const run = async () => {
-    await request("PATCH", rest("volumes", { names: name }), { name: next.trim() });
-    return `Volume ${name} is called ${next.trim()} now.`;
+    await request("PATCH", rest("volumes", { names: name }), { name: whole });
+    return `Volume ${name} is called ${whole} now.`;
   };
   return (
     <Task
       title={`Rename ${name}`}
       submit="Rename"
-      cli={[cli.volume.rename(name, next)]}
-      ready={next.trim() !== "" && next.trim() !== name}
+      cli={[cli.volume.rename(name, whole)]}
+      ready={next.trim() !== "" && whole !== name}
       run={run}
       close={close}
     >
@@ -173,21 +179,24 @@ export function RenameVolume({ name, close }: Closing & { name: string }) {
 /** Makes a volume of a volume or of a snapshot. */
 export function CloneVolume({ source, close }: Closing & { source: string }) {
   const [name, setName] = useState("");
+  const [pod, setPod] = useState(podOf(source));
+  const clone = inPod(pod, name.trim());
   const run = async () => {
     const body = { source: { name: source } };
-    await request("POST", rest("volumes", { names: name.trim() }), body);
-    return `Volume ${name.trim()} was made of ${source}.`;
+    await request("POST", rest("volumes", { names: clone }), body);
+    return `Volume ${clone} was made of ${source}.`;
   };
   return (
     <Task
       title={`Clone ${source}`}
       submit="Clone"
-      cli={[cli.volume.clone(source, name)]}
+      cli={[cli.volume.clone(source, inPod(pod, cli.or(name, "NAME")))]}
       ready={name.trim() !== ""}
       run={run}
       close={close}
     >
       <TextField label="Name of the new volume" hint={NAME_HINT} value={name} set={setName} />
+      <PodField value={pod} set={setPod} />
       <p className="muted">It takes no time and no space until one of both is written.</p>
     </Task>
   );
