@@ -1,4 +1,6 @@
 /** Every page, light and dark, wide and narrow: what axe says of it, and how it looks. */
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
@@ -18,6 +20,8 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 let desk: Desk;
 let busy = true;
+/** An SNMP manager, so that no alert reports failed notifications. */
+const manager = createSocket("udp4");
 let working: Promise<void>;
 
 const iqn = (host: string) => `iqn.2026-01.com.example:${host}`;
@@ -43,6 +47,13 @@ async function furnish(): Promise<void> {
   await rest("POST", "volume-snapshots?source_names=datastore-1");
   await rest("POST", "host-groups?names=cluster");
   await rest("POST", "host-groups/hosts?group_names=cluster&member_names=backup");
+  await rest("POST", "pods?names=team", {});
+  await rest("POST", "volumes?names=team::scratch", { provisioned: GIB });
+  manager.bind(0, "127.0.0.1");
+  await once(manager, "listening");
+  const host = `127.0.0.1:${manager.address().port}`;
+  const v2c = { community: "lab" };
+  await rest("POST", "snmp-managers?names=nms", { version: "v2c", host, v2c });
   await rest("POST", "protection-groups?names=database");
   const members = "group_names=database&member_names=db-data,db-log";
   await rest("POST", `protection-groups/volumes?${members}`);
@@ -63,6 +74,7 @@ beforeAll(async () => {
 afterAll(async () => {
   busy = false;
   await working;
+  manager.close();
   await desk.close();
 });
 
@@ -105,6 +117,8 @@ const PLACES: [name: string, path: string, shown: string][] = [
   ["dashboard", "/", "Capacity by kind"],
   ["volumes", "/volumes", "datastore-1"],
   ["volume", "/volumes/datastore-1", "datastore-1.before-update"],
+  ["pods", "/pods", "team"],
+  ["pod", "/pods/team", "team::scratch"],
   ["snapshots", "/snapshots", "datastore-1.before-update"],
   ["datastores", "/datastores", "db-test"],
   ["hosts", "/hosts", "esx-2"],
@@ -118,7 +132,7 @@ const PLACES: [name: string, path: string, shown: string][] = [
   ["settings", "/settings/array", "Company identifier of NAA names"],
   ["settings-offloads", "/settings/offloads", "Offloads of all volumes"],
   ["settings-network", "/settings/network", "Domain of names without a dot"],
-  ["settings-notifications", "/settings/notifications", "None: no mail is sent"],
+  ["settings-notifications", "/settings/notifications", "nms"],
   ["settings-users", "/settings/users", "laptop"],
   ["settings-directory", "/settings/directory", "Attribute of logins"],
   ["settings-about", "/settings/about", "iSCSI name"],
@@ -256,7 +270,7 @@ test.each(["light", "dark"])("what is seldom seen, in %s", async (theme) => {
   await desk.page.goto("/audit");
   await desk.button("Next").waitFor();
   expect(await findings(), "audit").toEqual([]);
-  for (const path of ["/volumes", "/snapshots", "/protection"]) {
+  for (const path of ["/volumes", "/pods", "/snapshots", "/protection"]) {
     await desk.page.goto(path);
     await desk.button("Destroyed").click();
     await desk.page.getByText(/is destroyed\./).waitFor();

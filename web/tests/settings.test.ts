@@ -121,6 +121,74 @@ test("who is told of alerts is set, tested and removed", async () => {
   await desk.page.getByText("Nobody gets mail.", { exact: true }).waitFor();
 });
 
+test("SNMP managers are added, changed, tested and removed; secrets are never shown", async () => {
+  const managers = () => desk.array.items("snmp-managers");
+  const [{ engine_id: engine } = { engine_id: "" }] = await desk.array.items<{
+    engine_id: string;
+  }>("snmp-agents");
+  await desk.section("Notifications");
+  await desk.page.getByText(`0x${engine}`, { exact: true }).waitFor();
+  await desk.perform("New manager", "Add", async (dialog) => {
+    await dialog.getByLabel("Name").fill("nms");
+    await dialog.getByLabel("Host").fill("127.0.0.1:9");
+    await dialog.getByLabel("User").fill("array");
+    await dialog.getByLabel("Authentication passphrase").fill("correct horse");
+    expect(await desk.button("Add", dialog).isEnabled()).toBe(false);
+    await dialog.getByLabel("Encryption passphrase").fill("battery staple");
+    expect(await linesOf(dialog)).toEqual([
+      "holdfast notify snmp add nms 127.0.0.1:9 --user array --auth-passphrase-file - " +
+        "--privacy-passphrase-file FILE",
+    ]);
+  });
+  await desk.page.getByText("v3, array, SHA, AES", { exact: true }).waitFor();
+  await desk.perform("New manager", "Add", async (dialog) => {
+    await dialog.getByLabel("Name").fill("old");
+    await dialog.getByLabel("Host").fill("127.0.0.1:10");
+    await dialog.getByLabel("Request confirmations").check();
+    await dialog.getByLabel("Version").selectOption("v2c");
+    await dialog.getByLabel("Community").fill("in the clear");
+    expect(await linesOf(dialog)).toEqual([
+      "holdfast notify snmp add old 127.0.0.1:10 --community-file - --inform",
+    ]);
+  });
+  await desk.choose("nms");
+  await desk.perform("Change manager", "Change", async (dialog) => {
+    expect(await dialog.getByLabel("Authentication passphrase").inputValue()).toBe("");
+    await dialog.getByLabel("Host").fill("127.0.0.1:11");
+    await dialog.getByLabel("Authentication", { exact: true }).selectOption("MD5");
+    await dialog.getByLabel("Encryption", { exact: true }).selectOption("None");
+  });
+  await desk.choose("old");
+  await desk.button("Change manager").click();
+  const dialog = desk.page.getByRole("dialog");
+  await dialog.getByLabel("Host").fill("127.0.0.1:12");
+  expect(await desk.button("Change", dialog).isEnabled()).toBe(false);
+  await dialog.getByLabel("Community").fill("again");
+  await desk.button("Change", dialog).click();
+  await dialog.waitFor({ state: "detached" });
+  const hidden = "****";
+  expect(await managers()).toMatchObject([
+    {
+      name: "nms",
+      host: "127.0.0.1:11",
+      notification: "trap",
+      v3: { user: "array", auth_protocol: "MD5", auth_passphrase: hidden },
+    },
+    { name: "old", host: "127.0.0.1:12", notification: "inform", v2c: { community: hidden } },
+  ]);
+  expect((await managers())[0]?.["v3"]).not.toHaveProperty("privacy_protocol");
+  await desk.choose("nms");
+  await desk.perform("Test SNMP", "Send", async (shown) =>
+    expect(await linesOf(shown)).toEqual(["holdfast notify test nms"]),
+  );
+  await desk.choose("nms", "old");
+  await desk.perform("Remove managers", "Remove", async (shown) =>
+    expect(await linesOf(shown)).toEqual(["holdfast notify snmp remove nms old"]),
+  );
+  await desk.page.getByText("There are no SNMP managers yet.", { exact: true }).waitFor();
+  expect(await managers()).toEqual([]);
+});
+
 test("a directory service is set, tested, given roles and enabled", async () => {
   await desk.section("Directory");
   await desk.perform("Servers", "Change", async (dialog) => {
