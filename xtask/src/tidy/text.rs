@@ -45,6 +45,7 @@ const FIRST_PARTS: &[&str] = &[
     "lib",
     "metrics",
     "mnt",
+    "pods",
     "proc",
     "protection",
     "run",
