@@ -1,4 +1,4 @@
-/** The frame around all pages: who is logged in, where one can go, and what was done last. */
+/** The frame of all pages: the user, the navigation, and the message about the last change. */
 import { QueryClientProvider } from "@tanstack/react-query";
 import { useEffect, useSyncExternalStore } from "react";
 import { Link, Redirect, Route, Switch, useLocation } from "wouter";
@@ -53,7 +53,7 @@ export function App() {
 }
 
 function Inside() {
-  // Retried repeatedly: a page that is opened while the array is unreachable finds it later.
+  // Repeated, so that a page opened while the array is unreachable recovers later.
   const who = useGet<Session>(own("session"));
   useEffect(startSampling, []);
   if (who.data === undefined) {
@@ -119,7 +119,7 @@ function Bar({ who }: { who: Session }) {
   );
 }
 
-/** How many alerts are open, and how bad the worst is. */
+/** The number of open alerts, and the worst severity. */
 function AlertCount() {
   const alerts = useOpenAlerts();
   const found = alerts.data;
@@ -134,7 +134,7 @@ function AlertCount() {
 
 function Navigation({ role }: { role: Role }) {
   const [location] = useLocation();
-  // The array tells nobody else who changed what.
+  // The array shows the audit log only to array admins.
   const links = LINKS.filter(([page]) => page !== "audit" || mayAdminister(role));
   return (
     <nav className="navigation" aria-label="Pages">
@@ -175,7 +175,7 @@ function Pages() {
       <Route path="/dashboard" component={Dashboard} />
       <Route path="/volumes" component={Volumes} />
       <Route path="/volumes/:name">
-        {/* A slash, before which its volume group is, is not decoded on the way. */}
+        {/* The slash after the name of a volume group is not decoded by the router. */}
         {({ name }) => <VolumePage key={name} name={decodeURIComponent(name)} />}
       </Route>
       <Route path="/pods" component={Pods} />

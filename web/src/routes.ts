@@ -1,6 +1,6 @@
 /**
- * The pages, by the first part of their path. The program serves the page at these and nowhere
- * else (`crates/management/src/web.rs`, which holds its list against this one).
+ * The pages, by the first part of their path. The program serves the page only at these
+ * addresses (`crates/management/src/web.rs`; a test there compares its list with this one).
  */
 export const PAGES = [
   "audit",
@@ -18,7 +18,7 @@ export const PAGES = [
 
 export type PageName = (typeof PAGES)[number];
 
-/** Where a page is, or one of its objects. */
+/** The address of a page, or of one of its objects. */
 export function to(page: PageName, ...parts: string[]): string {
   return `/${[page, ...parts].map(encodeURIComponent).join("/")}`;
 }

@@ -1,16 +1,16 @@
-/** The open alerts, as the header, the dashboard and the page of health show them. */
+/** The open alerts, as the header, the dashboard and the health page show them. */
 import { plural } from "./format";
 import type { RestAlert } from "./types";
 
-/** From the least to the worst. */
+/** The severities, in ascending order. */
 const SEVERITIES: readonly RestAlert["severity"][] = ["info", "warning", "critical"];
 
-/** What the order of alerts depends on. */
+/** The fields that determine the order of alerts. */
 type Weighed = Pick<RestAlert, "severity" | "created">;
 
 const rank = (alert: Weighed) => SEVERITIES.indexOf(alert.severity);
 
-/** The worst first, and of those the newest. */
+/** Alerts sorted by severity, the worst first, and then by time, the newest first. */
 export const byWeight = <T extends Weighed>(alerts: T[]): T[] =>
   [...alerts].sort((one, other) => rank(other) - rank(one) || other.created - one.created);
 

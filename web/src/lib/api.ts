@@ -1,14 +1,14 @@
-/** The interface of the array: requests, and the session that they carry. */
+/** Requests to the array, and the session that they use. */
 import type { Items } from "./types";
 import { heard } from "./reach";
 import { codeOf, messageOf, own, type Query, Refused, rest } from "./wire";
 
 export { filterText, own, type Query, Refused, rest } from "./wire";
 
-/** Where the session is kept while the tab is open. */
+/** The key of the session in the storage of the tab. */
 const KEY = "holdfast-session";
 
-/** How long an answer may take, in milliseconds. A change may have to wait for the device. */
+/** Timeouts of requests, in milliseconds. A change may have to wait for the device. */
 const READ_MS = 15_000;
 const CHANGE_MS = 120_000;
 
@@ -23,7 +23,7 @@ export const sessions = {
     return () => listeners.delete(listener);
   },
   isOpen: () => session !== null,
-  /** Why the last one ended, where it was not asked for. */
+  /** Why the last session ended, unless the user ended it. */
   farewell: () => farewell,
 };
 
@@ -35,7 +35,7 @@ function keep(next: string | null, why = ""): void {
   for (const listener of listeners) listener();
 }
 
-/** Turns an API token into a session. */
+/** Logs in with an API token. */
 export async function logIn(token: string): Promise<void> {
   const headers = { "api-token": token };
   const { answer, text } = await send(rest("login"), { method: "POST", headers }, READ_MS);
@@ -44,7 +44,7 @@ export async function logIn(token: string): Promise<void> {
   keep(given);
 }
 
-/** Turns a user and a password into a session. */
+/** Logs in with a user and a password. */
 export async function logInByPassword(user: string, password: string): Promise<void> {
   const headers = { "content-type": "application/json" };
   const body = JSON.stringify({ user, password });
@@ -55,7 +55,7 @@ export async function logInByPassword(user: string, password: string): Promise<v
   keep(given);
 }
 
-/** Ends the session, here and at the array. */
+/** Ends the session, here and on the array. */
 export async function logOut(): Promise<void> {
   try {
     await request("POST", rest("logout"));
@@ -64,7 +64,7 @@ export async function logOut(): Promise<void> {
   }
 }
 
-/** Sends a request, and gives the answer with all of its text. */
+/** Sends a request, and returns the response with its whole text. */
 async function send(path: string, init: RequestInit, deadlineMs: number) {
   try {
     const answer = await fetch(path, { ...init, signal: AbortSignal.timeout(deadlineMs) });
@@ -80,7 +80,7 @@ async function send(path: string, init: RequestInit, deadlineMs: number) {
   }
 }
 
-/** Sends a request and gives what is answered; an empty answer is undefined. */
+/** Sends a request, and returns the body of the response; undefined if it is empty. */
 export async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
   const headers: Record<string, string> = {};
   const used = session;
@@ -109,7 +109,7 @@ function refusal(status: number, text: string): Refused {
   return new Refused(status, message, codeOf(body));
 }
 
-/** All items of a list whose pages are short enough to be read at once. */
+/** All items of a list that is short enough to be read completely. */
 export async function all<T>(resource: string, query: Query = {}): Promise<T[]> {
   const found: T[] = [];
   let token: string | undefined;

@@ -1,17 +1,17 @@
 /**
- * The lines of the command line that do what a dialog does. They follow the verbs of
- * `crates/holdfast/src/cli/args*`; the browser tests have the real program read every one of them.
+ * The equivalent command lines of dialogs. They follow the verbs of
+ * `crates/holdfast/src/cli/args*`; in the browser tests, the real program parses each of them.
  */
 import { durationArgument } from "./format";
 import { sizeArgument } from "./size";
 import type { OffloadChange, RestRelay } from "./types";
 
-/** What stands for a name that was not typed yet. */
+/** A text, or its placeholder while it is empty. */
 export function or(text: string, placeholder: string): string {
   return text.trim() === "" ? placeholder : text.trim();
 }
 
-/** A word as a shell takes it. */
+/** A word, quoted for a shell if necessary. */
 export function quoted(word: string): string {
   return /^[A-Za-z0-9_.,:=@%+/-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
@@ -41,7 +41,7 @@ function offloads(change: OffloadChange): string[] {
   return switches.length > 0 ? ["--offload", switches.join(",")] : [];
 }
 
-/** What a new volume is made with. */
+/** The properties of a new volume. */
 export interface NewVolume {
   name: string;
   sizeBytes: number | undefined;
@@ -255,7 +255,7 @@ const securityOf = ({ version, user, auth, privacy }: NewManager) =>
         ...(privacy === "" ? [] : ["--privacy-passphrase-file", "FILE"]),
       ];
 
-/** What a dialog changes of the directory service; a password and certificates are in files. */
+/** A change to the directory service; a password and certificates are in files. */
 export interface DirectoryChange {
   enabled?: boolean;
   uris?: string[];

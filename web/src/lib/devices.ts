@@ -1,9 +1,9 @@
-/** What a device does in its pool, in words. */
+/** The state of a device in its pool, in words. */
 import { duration } from "./format";
 import { bytes } from "./size";
 import type { Device } from "./types";
 
-/** How a device stands in its pool. */
+/** The state of a device in its pool. */
 export type DeviceStanding = Pick<Device, "state" | "why_out" | "catching_up" | "parts">;
 
 const STATES = { in: "In", catching_up: "Catching up", out: "Out", missing: "Missing" };

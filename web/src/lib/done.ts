@@ -1,4 +1,4 @@
-/** What was done last: told once, on the page and to screen readers. */
+/** The message about the last change, for the page and for screen readers. */
 import { useSyncExternalStore } from "react";
 
 let told = "";
@@ -17,5 +17,5 @@ const subscribe = (listener: () => void) => {
 };
 
 export const useTold = () => useSyncExternalStore(subscribe, () => told);
-/** How often something was done: a choice that was made before is over then. */
+/** The number of changes so far: each one clears the choice of rows. */
 export const useDoneCount = () => useSyncExternalStore(subscribe, () => count);

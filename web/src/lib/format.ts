@@ -1,4 +1,4 @@
-/** Numbers, ratios and times as they are shown. What is not known is a dash. */
+/** Formats numbers, ratios and times. Unknown values are a dash. */
 
 const UNKNOWN = "–";
 const MINUTE_S = 60;
@@ -10,7 +10,7 @@ export function count(value: number | null | undefined): string {
   return value === null || value === undefined ? UNKNOWN : value.toLocaleString("en-US");
 }
 
-/** A rate by the second: `12,300`, `45.6`, `0`. */
+/** A rate per second: `12,300`, `45.6`, `0`. */
 export function rate(value: number | null | undefined): string {
   if (value === null || value === undefined) return UNKNOWN;
   if (value >= 100) return Math.round(value).toLocaleString("en-US");
@@ -39,7 +39,7 @@ export function percent(part: number, whole: number): string {
   return value > 0 && value < 1 ? "<1%" : `${Math.round(value)}%`;
 }
 
-/** A length of time, to its two largest units: `23 h 59 min`. */
+/** A duration, in its two largest units: `23 h 59 min`. */
 export function duration(seconds: number): string {
   const units: [string, number][] = [
     ["d", DAY_S],
@@ -58,7 +58,7 @@ export function duration(seconds: number): string {
   return parts.join(" ") || "0 s";
 }
 
-/** The day and time of a moment, in the zone of whoever looks; a dash for none and for 0. */
+/** A date and time, in the time zone of the browser; a dash for none and for 0. */
 export function time(ms: number | null | undefined): string {
   if (!ms) return UNKNOWN;
   const at = new Date(ms);
@@ -67,7 +67,7 @@ export function time(ms: number | null | undefined): string {
   return `${day} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
-/** Seconds of `1d`, `12h`, `30m` or `45s`; undefined where that is no length of time. */
+/** Seconds of `1d`, `12h`, `30m` or `45s`; undefined if that is not a duration. */
 export function parseDuration(text: string): number | undefined {
   const found = /^(\d{1,9})\s*([smhd])?$/i.exec(text.trim());
   if (!found?.[1]) return undefined;
@@ -91,7 +91,7 @@ export function plural(number: number, one: string, many = `${one}s`): string {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
 
-/** Words that blanks, commas or lines part. */
+/** Words separated by blanks, commas or newlines. */
 export function words(text: string): string[] {
   return text.split(/[\s,]+/).filter((word) => word !== "");
 }

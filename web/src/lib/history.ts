@@ -1,4 +1,4 @@
-/** What the array kept of what it did: for an hour, a day, a month, a year. */
+/** The history that the array keeps: of an hour, a day, a month, a year. */
 import { keepPreviousData, useQuery, type UseQueryResult } from "@tanstack/react-query";
 
 import { get, own } from "./api";
@@ -6,7 +6,7 @@ import type { HistorySamples } from "./types";
 
 const HOUR_MS = 3_600_000;
 
-/** How far back, and in samples of which length: some hundred points each. */
+/** The time span and the length of samples of each view, for some hundred points. */
 export const SPANS = {
   hour: { lengthMs: HOUR_MS, resolutionMs: 30_000 },
   day: { lengthMs: 24 * HOUR_MS, resolutionMs: 300_000 },
@@ -15,10 +15,10 @@ export const SPANS = {
 } as const;
 export type Span = keyof typeof SPANS;
 
-/** How often it is asked for again, in milliseconds. */
+/** How often it is refreshed, in milliseconds. */
 const AGAIN_MS = 30_000;
 
-/** What a history is of: one of these, or the array. */
+/** The object of a history: one of these, or the array if none is given. */
 export interface Of {
   volume?: string;
   host?: string;
@@ -26,13 +26,13 @@ export interface Of {
   port?: number;
 }
 
-/** Asks for the history, from so long ago on. */
+/** Requests the history of a time span up to now. */
 export const history = (lengthMs: number, resolutionMs: number, of: Of = {}) =>
   get<HistorySamples>(
     own("history", { ...of, start_ms: Date.now() - lengthMs, resolution_ms: resolutionMs }),
   );
 
-/** The history, asked for again while it is looked at. */
+/** The history, refreshed while it is shown. */
 export function useHistory(span: Span, of: Of): UseQueryResult<HistorySamples> {
   const { lengthMs, resolutionMs } = SPANS[span];
   return useQuery({

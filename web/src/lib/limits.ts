@@ -1,4 +1,4 @@
-/** What hosts may do with a volume a second. In REST 2.x the most that can be set is no limit. */
+/** Limits of a volume per second. In REST 2.x, the highest value means no limit. */
 import { rate } from "./format";
 import { bytes } from "./size";
 import type { RestLimits } from "./types";

@@ -1,7 +1,7 @@
-/** Percentiles of latencies, of how many commands took how long. */
+/** Percentiles of latencies, from histograms. */
 import type { Bucket } from "./types";
 
-/** What was counted between two times. */
+/** The difference between two histograms. */
 export function since(before: Bucket[], after: Bucket[]): Bucket[] {
   const of = new Map(before.map((bucket) => [bucket.up_to_us, bucket.count]));
   return after.map(({ up_to_us, count }) => ({
@@ -11,8 +11,8 @@ export function since(before: Bucket[], after: Bucket[]): Bucket[] {
 }
 
 /**
- * What so many percent took at most: where their bucket ends, or where the last one begins; null
- * where nothing was counted.
+ * The percentile: the end of its bucket, or the start of the last bucket; null if nothing was
+ * counted.
  */
 export function percentile(buckets: Bucket[], percent: number): number | null {
   const all = buckets.reduce((sum, bucket) => sum + bucket.count, 0);

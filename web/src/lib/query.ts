@@ -1,4 +1,4 @@
-/** What the pages ask the array for, kept fresh while it is looked at. */
+/** Queries to the array, refreshed while their results are shown. */
 import {
   keepPreviousData,
   QueryClient,
@@ -9,7 +9,7 @@ import {
 import { all, get, type Query, Refused } from "./api";
 import type { RestAlert } from "./types";
 
-/** How often lists are asked for again, in milliseconds. */
+/** How often lists are refreshed, in milliseconds. */
 const LIST_MS = 10_000;
 
 export const client = new QueryClient({
@@ -18,17 +18,17 @@ export const client = new QueryClient({
       staleTime: 1000,
       // The array may be reachable even if the browser considers itself offline.
       networkMode: "always",
-      // A request that the array refuses once is refused again.
+      // Retrying a request that the array has refused is pointless.
       retry: (failures, error) =>
         failures < 2 && error instanceof Refused && (error.status === 0 || error.status >= 502),
     },
   },
 });
 
-/** After a change, everything that is shown is asked for again. */
+/** Refreshes everything that is shown, after a change. */
 export const refresh = (): Promise<void> => client.invalidateQueries();
 
-/** An answer to a GET. */
+/** The response to a GET request. */
 export function useGet<T>(
   path: string | undefined,
   every: number | false = LIST_MS,
@@ -51,6 +51,6 @@ export function useAll<T>(resource: string, query?: Query): UseQueryResult<T[]> 
   });
 }
 
-/** The alerts that are open: all who ask share one request. */
+/** The open alerts. All callers share one request. */
 export const useOpenAlerts = (): UseQueryResult<RestAlert[]> =>
   useAll<RestAlert>("alerts", { filter: "state='open'" });

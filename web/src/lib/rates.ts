@@ -1,37 +1,37 @@
-/** From counters, which only grow, to what happens by the second. */
+/** Rates per second from counters, which only grow. */
 import { percentile, since } from "./percentiles";
 import type { CommandCounters, Commands, Counters, PathCounters } from "./types";
 
-/** The most in any second between two samples, where the array has kept it. */
+/** The peak in any second between two samples, if the array has recorded it. */
 export interface Peaks {
   perSecond: number;
   bytesPerSecond: number;
   latencyUs: number;
 }
 
-/** What one class of commands did between two samples. */
+/** The rates of one class of commands between two samples. */
 export interface ClassRate {
   perSecond: number;
   bytesPerSecond: number;
-  /** The mean latency; null where no command succeeded. */
+  /** The mean latency; null if no command succeeded. */
   latencyUs: number | null;
   failedPerSecond: number;
-  /** What half took at most, and 99 percent; null where that is not known. */
+  /** The p50 and p99 latencies; null if they are unknown. */
   p50Us?: number | null;
   p99Us?: number | null;
   peaks?: Peaks;
 }
 
-/** What all hosts did between two samples. */
+/** The rates of all hosts between two samples. */
 export interface Sample {
-  /** When it was taken, in seconds since 1970. */
+  /** The time of the sample, in seconds since 1970. */
   time: number;
   classes: Record<string, ClassRate>;
 }
 
 const NOTHING: CommandCounters = { ok: 0, failed: 0, bytes: 0, ok_latency_us: 0 };
 
-/** What a class did; undefined where the counters began anew, as the array was started again. */
+/** The rates of a class; undefined if the counters were reset because the array was restarted. */
 export function classRate(
   before: CommandCounters | undefined,
   after: CommandCounters,
@@ -52,14 +52,14 @@ export function classRate(
   };
 }
 
-/** Of those that are counted by how long they took. */
+/** The percentiles of the commands whose latencies are counted. */
 function percentiles(before: CommandCounters, after: CommandCounters) {
   if (after.latencies === undefined) return {};
   const found = since(before.latencies ?? [], after.latencies);
   return { p50Us: percentile(found, 50), p99Us: percentile(found, 99) };
 }
 
-/** What all classes did; undefined where the counters began anew. */
+/** The rates of all classes; undefined if the counters were reset. */
 export function sampleOf(
   before: Pick<Counters, "totals">,
   after: Pick<Counters, "totals">,
@@ -75,7 +75,7 @@ export function sampleOf(
   return { time, classes };
 }
 
-/** Commands of all classes together. */
+/** The commands of all classes. */
 export function sumOf(commands: Commands): CommandCounters {
   const sum = { ...NOTHING };
   for (const one of Object.values(commands)) {
@@ -87,10 +87,10 @@ export function sumOf(commands: Commands): CommandCounters {
   return sum;
 }
 
-/** What tells a path from others. */
+/** The key that identifies a path. */
 export const pathKey = (path: PathCounters) => `${path.initiator} ${path.volume_id ?? ""}`;
 
-/** What each path did between two samples, by its key; those that are new began at nothing. */
+/** The rates of each path between two samples, by its key; new paths start from zero. */
 export function pathRates(
   before: Pick<Counters, "paths">,
   after: Pick<Counters, "paths">,

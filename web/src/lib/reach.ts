@@ -1,22 +1,22 @@
 /**
- * Whether the array answers at all. A small request of its own asks, again and again, with a
- * deadline: the others have longer ones, and some pages send none for seconds.
+ * Whether the array answers at all. A small probe is sent repeatedly, with its own deadline: other
+ * requests have longer ones, and some pages send none for seconds.
  */
 import { useSyncExternalStore } from "react";
 
-/** What answers everybody, without a session. */
+/** The path of the probe, which needs no session. */
 const PROBED = "/api/api_version";
-/** How long an answer may take, in milliseconds. */
+/** The deadline of the probe, in milliseconds. */
 const DEADLINE_MS = 1200;
-/** The pause after an answer, and after none. */
+/** The pause after a response, and after a timeout. */
 const PAUSE_MS = 1000;
 const AGAIN_MS = 250;
-/** If something else was answered so lately, the probe only stood in line behind it. */
+/** If another response arrived this recently, the probe was only queued after that request. */
 const QUIET_MS = 1000;
-/** After how long at most a page says that the array is away, on a machine that keeps up. */
+/** The maximum time until a page says that the array is unreachable, on a machine that keeps up. */
 export const NOTICED_WITHIN_MS = Math.max(PAUSE_MS, QUIET_MS + AGAIN_MS) + DEADLINE_MS;
 
-/** That nothing answers, and when something last did; null if nothing has since the page opened. */
+/** An outage, with the time of the last response; null if there was none since the page opened. */
 export interface Away {
   heardMs: number | null;
 }
@@ -30,7 +30,7 @@ function publish(next: Away | null): void {
   for (const listener of listeners) listener();
 }
 
-/** The array has answered something. */
+/** Records that the array has answered a request. */
 export function heard(): void {
   heardMs = Date.now();
 }
@@ -46,7 +46,7 @@ async function answers(): Promise<boolean> {
   }
 }
 
-/** Probes until the function that it gives is called; `back` is called when it answers again. */
+/** Probes until the returned function is called. Calls `back` when the array answers again. */
 export function startProbing(back: () => void): () => void {
   let timer: number | undefined;
   let stopped = false;
@@ -76,5 +76,5 @@ const subscribe = (listener: () => void) => {
   return () => listeners.delete(listener);
 };
 
-/** That the array is away, in a component; null while it answers. */
+/** The current outage, for a component; null while the array answers. */
 export const useAway = () => useSyncExternalStore(subscribe, () => away);

@@ -10,7 +10,7 @@ test("what is kept is said as a whole", () => {
   for (const [policy, text] of [
     [week, "All for 7 d, then 4 a day for 7 d more: 14 d in all, about 196 snapshots"],
     [{ ...week, everyS: null }, "All for 7 d, then 4 a day for 7 d more: 14 d in all"],
-    // Nothing more is kept, or nothing is let go before the end.
+    // Nothing is kept longer, or nothing is removed before the end.
     [{ ...week, days: 0 }, "All for 7 d, about 168 snapshots"],
     [{ ...week, perDay: 0 }, "All for 7 d, about 168 snapshots"],
     [{ ...week, everyS: 6 * HOUR_S }, "All for 14 d, about 56 snapshots"],

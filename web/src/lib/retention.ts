@@ -1,15 +1,15 @@
-/** For how long the snapshots of a schedule are kept, in words. */
+/** The retention of scheduled snapshots, in words. */
 import { count, duration } from "./format";
 import type { RestGroup } from "./types";
 
 const DAY_S = 86_400;
 
-/** A policy: all for a time, then so many of a day for so many days more. */
+/** A policy: all snapshots for a time, then a number per day for further days. */
 export interface Policy {
   allForS: number;
   perDay: number;
   days: number;
-  /** From one snapshot to the next; null if none is made by itself. */
+  /** The interval between snapshots; null without a schedule. */
   everyS: number | null;
 }
 
@@ -31,7 +31,7 @@ export function policyOf(
 export function retentionText({ allForS, perDay, days, everyS }: Policy): string {
   const moreS = perDay > 0 ? days * DAY_S : 0;
   const wholeS = allForS + moreS;
-  // Of a day that has no more than that, none is let go.
+  // A day with no more snapshots than that keeps all of them.
   const madeADay = everyS === null ? null : Math.ceil(DAY_S / everyS);
   const areThinned = moreS > 0 && (madeADay === null || madeADay > perDay);
   const kept = areThinned

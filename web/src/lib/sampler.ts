@@ -1,6 +1,6 @@
 /**
- * Samples the counters of the array while the page is looked at, and keeps the rates of the last
- * half hour in memory. It begins with what the array has kept of them.
+ * Samples the counters of the array while the page is visible, and keeps the rates of the last half
+ * hour in memory. It starts with the history that the array has kept.
  */
 import { useEffect, useSyncExternalStore } from "react";
 
@@ -10,24 +10,24 @@ import { type ClassRate, pathRates, type Sample, sampleOf } from "./rates";
 import { samplesOf } from "./series";
 import type { Counters, PathCounters, Port } from "./types";
 
-/** The pause between two samples, in milliseconds; longer where an answer takes long. */
+/** The pause between two samples, in milliseconds; longer if responses are slow. */
 const PAUSE_MS = 3000;
-/** How many times as long as an answer took the next one is waited for. */
+/** The minimum pause, as a multiple of the time that the last response took. */
 const PATIENCE = 20;
-/** For how long samples are kept, in milliseconds. */
+/** How long samples are kept, in milliseconds. */
 const KEPT_MS = 30 * 60_000;
 
-/** What is known now. */
+/** The current state. */
 export interface Measured {
   samples: Sample[];
-  /** Empty while nobody looks at them: see `usePaths`. */
+  /** Empty while no component shows them: see `usePaths`. */
   paths: PathCounters[];
   /** Whether the paths are known. */
   hasPaths: boolean;
   ports: Port[];
   pathRates: Map<string, ClassRate>;
   connections: number | null;
-  /** Why there is no newer sample. */
+  /** The reason if there is no newer sample. */
   error: string;
 }
 
@@ -42,9 +42,9 @@ const nothing: Measured = {
 };
 let measured = nothing;
 let last: { counters: Counters; atMs: number; hasPaths: boolean } | undefined;
-/** How many parts of the page show paths: there may be ten thousand, so only they ask for them. */
+/** The number of components that show paths, which are requested only then: they may be many. */
 let pathsWanted = 0;
-/** Samples now. */
+/** Takes a sample at once. */
 let wake: (() => void) | undefined;
 const listeners = new Set<() => void>();
 
@@ -72,14 +72,14 @@ async function sample(): Promise<void> {
   publish({ samples, paths, hasPaths, ports, pathRates: rates, connections, error: "" });
 }
 
-/** Every third second that the array has kept: as many as the page would have sampled. */
+/** Every third second of the history: as many samples as the page itself would have taken. */
 async function begin(): Promise<void> {
   const kept = await history(KEPT_MS, 1000);
   const samples = samplesOf(kept).filter((_, at) => at % (PAUSE_MS / 1000) === 0);
   publish({ ...measured, samples });
 }
 
-/** Samples until the function that it gives is called. */
+/** Samples until the returned function is called. */
 export function startSampling(): () => void {
   let timer: number | undefined;
   let stopped = false;
@@ -124,7 +124,7 @@ export function startSampling(): () => void {
   };
 }
 
-/** What is known now, in a component. */
+/** The current state, for a component. */
 export function useMeasured(): Measured {
   const subscribe = (listener: () => void) => {
     listeners.add(listener);
@@ -133,7 +133,7 @@ export function useMeasured(): Measured {
   return useSyncExternalStore(subscribe, () => measured);
 }
 
-/** What is known now with what each initiator does to each volume, in a component. */
+/** The current state with the rates of all paths, for a component. */
 export function usePaths(): Measured {
   useEffect(() => {
     pathsWanted += 1;

@@ -1,4 +1,4 @@
-/** When snapshots are made of a group, in words and as they are typed. */
+/** Schedules of snapshots, in words and as they are typed. */
 import { duration } from "./format";
 import type { RestSchedule } from "./types";
 
@@ -13,7 +13,7 @@ export function timeOfDay(ms: number): string {
   return `${two(Math.floor(ms / HOUR_MS))}:${two(Math.floor(ms / MINUTE_MS) % 60)}`;
 }
 
-/** Milliseconds from midnight of `02:30`; undefined where that is no time of the day. */
+/** Milliseconds from midnight of `02:30`; undefined if that is not a time of day. */
 export function parseTimeOfDay(text: string): number | undefined {
   const found = /^(\d{1,2}):(\d{1,2})$/.exec(text.trim());
   if (!found) return undefined;
@@ -34,14 +34,14 @@ export function scheduleText(schedule: RestSchedule): string {
   return `Every ${duration(frequency / 1000)}${when}`;
 }
 
-/** The time of day as it is typed, and that of the schedule that is changed. */
+/** The time of day as it is typed, and that of the existing schedule. */
 export interface AskedTime {
   everyS: number | undefined;
   text: string;
   old: number | null | undefined;
 }
 
-/** What the array is sent as `at`: null for none, undefined where the text is no time of day. */
+/** The `at` of the request: null for none, undefined if the text is not a time of day. */
 export function askedAt({ everyS, text, old }: AskedTime): number | null | undefined {
   if (!isOfDays(everyS) || text.trim() === "") return null;
   // Seconds that are not shown are preserved.
@@ -49,7 +49,7 @@ export function askedAt({ everyS, text, old }: AskedTime): number | null | undef
   return parseTimeOfDay(text);
 }
 
-/** What the command line is given after `--at`; undefined where it is given none. */
+/** The argument of `--at` on the command line; undefined without the option. */
 export function atArgument(asked: AskedTime): string | undefined {
   const at = askedAt(asked);
   if (at === undefined) return "HH:MM";

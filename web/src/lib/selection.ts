@@ -1,6 +1,6 @@
 /**
- * Which rows of a table are chosen: by their names, only those that are still there, and until
- * something was done, so that nothing is done to what was chosen for something else.
+ * The chosen rows of a table, by name. Rows that no longer exist are not included. Each change
+ * clears the choice, so that the next one is not applied to rows chosen for another purpose.
  */
 import { useState } from "react";
 

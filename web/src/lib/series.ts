@@ -1,11 +1,11 @@
-/** From what the array kept to what charts show. */
+/** Converts the history of the array to the data of charts. */
 import type { ClassRate, Sample } from "./rates";
 import type { HistorySamples } from "./types";
 
 const NONE: ClassRate = { perSecond: 0, bytesPerSecond: 0, latencyUs: null, failedPerSecond: 0 };
 const CLASSES = ["read", "write", "copy", "compare_and_write", "zero", "delete", "other"];
 
-/** The samples as charts take them: who is not named did nothing. */
+/** The samples as charts take them: classes that are not named did nothing. */
 export function samplesOf(history: HistorySamples): Sample[] {
   return history.samples.map(({ time_ms, commands }) => {
     const classes: Record<string, ClassRate> = {};
@@ -32,7 +32,7 @@ export function samplesOf(history: HistorySamples): Sample[] {
   });
 }
 
-/** Where samples are missing a line is not drawn: a time with nothing stands in their place. */
+/** Inserts a time without values where samples are missing, so that no line is drawn there. */
 export function withGaps(samples: Sample[], resolutionMs: number): Sample[] {
   const step = resolutionMs / 1000;
   return samples.flatMap((sample, at) => {
@@ -42,7 +42,7 @@ export function withGaps(samples: Sample[], resolutionMs: number): Sample[] {
   });
 }
 
-/** Where a value is known and those beside it are not: no line leads there. */
+/** The indexes of isolated values: no line leads to them. */
 export function alone(values: ArrayLike<number | null | undefined>): number[] {
   const isKnown = (at: number) => typeof values[at] === "number";
   const places = Array.from({ length: values.length }, (_, at) => at);

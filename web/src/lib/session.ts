@@ -1,4 +1,4 @@
-/** Who is logged in, and what that role may change: the array decides, the page only hides. */
+/** The session, and what its role may change: the page hides the rest, but the array decides. */
 import { createContext, useContext } from "react";
 
 import type { Role, Session } from "./types";
@@ -7,7 +7,7 @@ export const SessionContext = createContext<Session>({ user: "", role: "readonly
 
 export const useSession = () => useContext(SessionContext);
 
-/** Whether a role may change volumes, hosts and what is made of them. */
+/** Whether a role may change volumes, hosts, snapshots, groups and connections. */
 export const mayStore = (role: Role) => role !== "readonly";
 
 /** Whether a role may change settings, the pool and users. */

@@ -1,8 +1,8 @@
-/** Sizes as people type and read them: binary multiples, as the command line takes them. */
+/** Parses and formats sizes: binary multiples, as on the command line. */
 
 const UNITS = ["B", "K", "M", "G", "T", "P"] as const;
 
-/** The bytes of `10G`, `1.5T`, `512 MiB` or `1048576`; undefined where that is no size. */
+/** The bytes of `10G`, `1.5T`, `512 MiB` or `1048576`; undefined if that is not a size. */
 export function parseSize(text: string): number | undefined {
   const found = /^(\d+(?:\.\d{1,9})?)\s*(?:([KMGTP])(?:i?B)?|B)?$/i.exec(text.trim());
   if (!found?.[1]) return undefined;
@@ -11,7 +11,7 @@ export function parseSize(text: string): number | undefined {
   return Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 
-/** What the command line takes for that many bytes, exactly: `10G`, `1536M` or `4097`. */
+/** The exact size as an argument of the command line: `10G`, `1536M` or `4097`. */
 export function sizeArgument(bytes: number): string {
   for (let at = UNITS.length - 1; at > 0; at -= 1) {
     const count = bytes / 1024 ** at;
@@ -20,7 +20,7 @@ export function sizeArgument(bytes: number): string {
   return String(bytes);
 }
 
-/** `10 GiB`, `1.5 TiB`, `512 B`: to three figures or so, as the command line shows them. */
+/** `10 GiB`, `1.5 TiB`, `512 B`: with about three digits, as the command line shows them. */
 export function bytes(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
   let at = 0;

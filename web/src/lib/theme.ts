@@ -1,4 +1,4 @@
-/** Light and dark: what the system prefers, or what was chosen here. */
+/** Light or dark: the preference of the system, or the choice made here. */
 import { useSyncExternalStore } from "react";
 
 export const THEMES = ["auto", "light", "dark"] as const;
@@ -15,7 +15,7 @@ function kept(): Theme {
 
 let theme = kept();
 
-/** Whether dark is shown. */
+/** Whether the page is dark. */
 export const isDark = () => (theme === "auto" ? system.matches : theme === "dark");
 
 function apply(): void {
@@ -23,7 +23,7 @@ function apply(): void {
   for (const listener of listeners) listener();
 }
 
-/** Shows what was chosen the last time, and follows the system. */
+/** Applies the last choice, and follows the system. */
 export function startTheme(): void {
   system.addEventListener("change", apply);
   apply();

@@ -1,6 +1,6 @@
 /**
- * What the interface answers: names for the types that `npm run types` makes of `openapi.json`,
- * which is what the program says of itself.
+ * Types of responses: names for the types that `npm run types` generates from `openapi.json`, the
+ * program's own description.
  */
 import type { components } from "./openapi";
 
@@ -15,7 +15,7 @@ export type Named = Schemas["Named"];
 export type RestSpace = Schemas["RestSpace"];
 export type RestVolume = Schemas["RestVolume"];
 export type RestLimits = Schemas["RestQos"];
-/** Its volume has a name, which that of a volume's own source need not have. */
+/** The source of a snapshot has a name; that of a volume may have none. */
 export type RestSnapshot = Schemas["RestSnapshot"] & { source: Named };
 export type RestPod = Schemas["RestPod"];
 export type RestHost = Schemas["RestHost"];
@@ -68,13 +68,13 @@ export type ApiTokens = Schemas["ApiTokens"];
 export type AuditEntry = Schemas["AuditEntry"];
 export type Audit = Schemas["Audit"];
 
-/** What the page reads of the counters of a class of commands. */
+/** The counters of a class of commands, as far as the page uses them. */
 export type CommandCounters = Pick<
   Schemas["CommandCounters"],
   "ok" | "failed" | "bytes" | "ok_latency_us" | "latencies"
 >;
 export type Commands = Record<string, CommandCounters>;
-/** The same of one initiator to one volume, and of all. */
+/** The counters of one initiator and one volume, and of all. */
 export type PathCounters = Pick<Schemas["PathCounters"], "initiator" | "volume_id" | "volume"> & {
   commands: Commands;
 };

@@ -1,24 +1,24 @@
 /** The form of requests and refusals: paths, parameters, messages. */
 
-/** REST 2.x, as published clients speak it. */
+/** REST 2.x, as published clients use it. */
 const REST = "/api/2.26";
-/** What is Holdfast's own. */
+/** Holdfast's own interface. */
 const OWN = "/v1";
 export type Query = Record<string, string | number | boolean | string[] | undefined>;
 
-/** Why a request was not done. */
+/** Why a request was refused or failed. */
 export class Refused extends Error {
   constructor(
     readonly status: number,
     message: string,
-    /** What it is, for programs, where the array tells. */
+    /** The code of the refusal, for programs; empty if there is none. */
     readonly code = "",
   ) {
     super(message);
     this.name = "Refused";
   }
 
-  /** Whether this array lacks the part of the interface that was asked for, not an object. */
+  /** Whether this array lacks the requested part of the interface, rather than an object. */
   get isMissing(): boolean {
     const isPath = this.code === "" || this.code === "no_such_path";
     return this.status === 405 || this.status === 501 || (this.status === 404 && isPath);
@@ -47,7 +47,7 @@ function withQuery(path: string, query: Query): string {
   return text === "" ? path : `${path}?${text}`;
 }
 
-/** What a refusal says, in either form of the interface. */
+/** The message of a refusal, in either form of the interface. */
 export function messageOf(body: unknown): string | undefined {
   if (typeof body !== "object" || body === null) return undefined;
   if ("message" in body && typeof body.message === "string") return body.message;
@@ -65,7 +65,7 @@ export function codeOf(body: unknown): string {
   return typeof body.code === "string" ? body.code : "";
 }
 
-/** What a filter of REST 2.x takes as text between single quotes. */
+/** A text without the characters that are special between the quotes of a REST 2.x filter. */
 export function filterText(text: string): string {
   return text.replaceAll(/['\\*]/g, "");
 }

@@ -1,6 +1,6 @@
 /**
- * What hosts do, and did: lines over time, of the array, or of a volume, a host, a host group or a
- * port. Those of the array are also sampled by this page.
+ * The I/O of hosts over time: of the array, or of a volume, a host, a host group or a port. That of
+ * the array is also sampled by the page itself.
  */
 import { type ReactNode, useMemo, useState } from "react";
 
@@ -59,7 +59,7 @@ const readWrite = (samples: Sample[], what: keyof Peaks) => [
   line(samples, "Write", "--c2", "write", what),
 ];
 
-/** What half of a class took at most, and nearly all. */
+/** The p50 and p99 latencies of a class. */
 function percentiles(samples: Sample[], label: string, colours: [string, string], name: string) {
   const of = (what: "p50Us" | "p99Us") =>
     samples.map((sample) => sample.classes[name]?.[what] ?? null);
@@ -136,7 +136,7 @@ function Now() {
   );
 }
 
-/** How the pool stood. */
+/** The capacity of the pool over time. */
 function CapacityCharts({ found, spanMs }: { found: HistorySamples; spanMs: number }) {
   const drawn = useMemo(() => {
     const of = (label: string, colour: string, field: keyof CapacitySample): Series => ({
@@ -182,7 +182,7 @@ function Kept({ span, of }: { span: Span; of: Of }) {
   );
 }
 
-/** What it means that there is no line. */
+/** Why there is no line. */
 function gapText({ volume, host, host_group: group, port }: Of): string {
   const what = volume ?? host ?? group ?? port;
   if (what === undefined) return "the array did not run";
@@ -207,7 +207,7 @@ function KeptCharts({ span, of, found }: { span: Span; of: Of; found: HistorySam
   );
 }
 
-/** What one of these did, as the array kept it. */
+/** The activity of one object, from the history of the array. */
 export function ActivityOf({ of }: { of: Of }) {
   const [span, choose] = useState<Span>("hour");
   return (
@@ -218,7 +218,7 @@ export function ActivityOf({ of }: { of: Of }) {
   );
 }
 
-/** What the array did, or one of its ports. */
+/** The activity of the array, or of one of its ports. */
 export function Activity() {
   const [view, choose] = useState<View>("now");
   const { ports } = useMeasured();

@@ -1,4 +1,4 @@
-/** The alerts that are open: what is wrong, and what to do about it. */
+/** The open alerts, with their remedies. */
 import { byWeight } from "../lib/alerts";
 import { time } from "../lib/format";
 import { useOpenAlerts } from "../lib/query";

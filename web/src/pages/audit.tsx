@@ -1,4 +1,4 @@
-/** Who changed what: the audit log, by user, action and text. */
+/** The audit log, filtered by user, action and text. */
 import { useState } from "react";
 
 import { own } from "../lib/api";
@@ -11,7 +11,7 @@ import { Loaded } from "../parts/notice";
 import { Page } from "../parts/page";
 import { type Column, Table } from "../parts/table";
 
-/** How many entries a page has. */
+/** The number of entries on a page. */
 const ROWS = 25;
 
 const ACTIONS = [
@@ -44,7 +44,7 @@ const ALL: Filter = { user: "", action: "", text: "" };
 
 export function AuditLog() {
   const [filter, setFilter] = useState(ALL);
-  /** Before which entry each page begins, the first one aside. */
+  /** The entry before which each page starts, except for the first page. */
   const [befores, setBefores] = useState<number[]>([]);
   const change = (part: Partial<Filter>) => {
     setBefores([]);

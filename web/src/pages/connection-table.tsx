@@ -28,16 +28,16 @@ const rest: Column<RestConnection>[] = [
   { head: "By group", cell: (one) => one.host_group.name ?? "–" },
 ];
 
-/** Those that hosts have by their groups are listed once for each host: once is enough here. */
+/** Connections of a group are listed once for each of its hosts: here once is enough. */
 function distinct(connections: RestConnection[]): RestConnection[] {
   return [...new Map(connections.map((one) => [key(one), one])).values()];
 }
 
 export function ConnectionTable(props: {
   connections: RestConnection[];
-  /** What the other side is that is named in the first column. */
+  /** The side of the connection in the first column. */
   show: "volume" | "host";
-  /** The host, or the group, that volumes can be connected to here. */
+  /** The host or host group that volumes can be connected to here. */
   side?: { name: string; isGroup?: boolean };
 }) {
   const { connections, show, side } = props;

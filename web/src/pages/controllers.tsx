@@ -1,4 +1,4 @@
-/** The one or two controllers of the array, and which of them has the pool. */
+/** The one or two controllers of the array, and which of them owns the pool. */
 import { own } from "../lib/api";
 import { time } from "../lib/format";
 import { useGet } from "../lib/query";
@@ -7,10 +7,10 @@ import { Loaded } from "../parts/notice";
 import { Card } from "../parts/page";
 import { type Column, Table } from "../parts/table";
 
-/** How often they are asked for, in milliseconds. */
+/** How often they are refreshed, in milliseconds. */
 const LOOK_MS = 5000;
 
-/** A secondary one that is not there forwards nothing, and takes over from nobody. */
+/** A secondary controller that is absent forwards nothing, and does not take over. */
 function stateOf({ mode, status }: Controller) {
   const isReady = status === "ready";
   const what = mode === "primary" ? "has the pool" : "forwards";

@@ -1,4 +1,4 @@
-/** The array at a glance: capacity, reduction, and what hosts do. */
+/** The array at a glance: alerts, capacity, reduction and activity. */
 import { Link } from "wouter";
 
 import { byWeight } from "../lib/alerts";
@@ -34,13 +34,13 @@ export function Dashboard() {
   );
 }
 
-/** How many alerts are named; the page of health has all. */
+/** The maximum number of alerts shown; the health page has all of them. */
 const NAMED = 5;
 
-/** The worst alerts by name; nothing while none is open, which the header says. */
+/** The worst alerts; nothing while none is open, as the header says so. */
 function OpenAlerts() {
   const alerts = useOpenAlerts();
-  // Nor while it is not known whether one is: a card that comes and goes says nothing.
+  // Nor while that is unknown: a card that appears and disappears is only confusing.
   if (alerts.isPending || alerts.data?.length === 0) return null;
   return (
     <Card title="Open alerts" aside={<Link href={to("health")}>What to do</Link>}>

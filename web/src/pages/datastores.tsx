@@ -1,5 +1,5 @@
 /**
- * Every volume that is connected: the disk that its hosts see beside what the array holds for it.
+ * All volumes: each as its hosts see it, next to what the array stores for it.
  */
 import { useQueries } from "@tanstack/react-query";
 import { Link } from "wouter";
@@ -29,7 +29,7 @@ export function Datastores() {
   );
 }
 
-/** What the words of REST 2.x leave out of a volume is asked for one by one: of one page only. */
+/** REST 2.x lacks some fields of volumes: they are requested one by one, for one page only. */
 function useVolumes(names: string[]): Map<string, Volume> {
   return useQueries({
     queries: names.map((name) => {

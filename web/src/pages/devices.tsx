@@ -1,4 +1,4 @@
-/** The devices of the pool, what they do in it, and how long hosts wait for them. */
+/** The devices of the pool: their states and latencies. */
 import { own } from "../lib/api";
 import { stateText } from "../lib/devices";
 import { count, latency } from "../lib/format";
@@ -9,7 +9,7 @@ import { Loaded } from "../parts/notice";
 import { Card } from "../parts/page";
 import { type Column, Table } from "../parts/table";
 
-/** How often they are asked for, in milliseconds. */
+/** How often they are refreshed, in milliseconds. */
 const LOOK_MS = 5000;
 
 interface Row {
@@ -46,7 +46,7 @@ const LONGEST: Column<Row> = {
   cell: ({ transfers }) => latency(transfers.ok > 0 ? transfers.ok_latency_us_max : undefined),
 };
 
-/** Reads that others answered, in the row of reads. */
+/** Reads that other devices answered, in the row of reads. */
 const ELSEWHERE: Column<Row> = {
   head: "Elsewhere",
   number: true,
@@ -71,7 +71,7 @@ const MEMBERS: Column<Device>[] = [
   { head: "Mended", number: true, minor: true, cell: (device) => count(device.mended) },
 ];
 
-/** Whether it takes itself for sound, or why it does not say. */
+/** The health that the device reports, or why it reports none. */
 function soundnessOf({ health }: Device) {
   if (!health) return "–";
   if (health.passed === null) return health.trouble ?? "–";
@@ -110,7 +110,7 @@ function rowsOf(devices: Device[]): Row[] {
   ]);
 }
 
-/** A device has a row for each kind of calls. */
+/** A device has a row for each kind of call. */
 function callsOf(devices: Device[]): Row[] {
   return devices.flatMap((device) => [
     { device, kind: "Reads", transfers: device.calls.reads },

@@ -1,4 +1,4 @@
-/** Whether all is well: alerts, the pool, what runs in the background, and what is damaged. */
+/** The health of the array: alerts, the pool, background work, and damage. */
 import { own, request } from "../lib/api";
 import * as cli from "../lib/cli";
 import { count, percent, plural, time } from "../lib/format";
@@ -17,7 +17,7 @@ import { Alerts } from "./alerts";
 import { Controllers } from "./controllers";
 import { Devices } from "./devices";
 
-/** How often what runs in the background is asked for, in milliseconds. */
+/** How often the progress of background work is refreshed, in milliseconds. */
 const PASS_MS = 3000;
 
 export function Health() {

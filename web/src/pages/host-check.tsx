@@ -1,4 +1,4 @@
-/** How a host uses the array, beside how it should; and its sessions. */
+/** How a host uses the array compared with best practice, and its sessions. */
 import { own } from "../lib/api";
 import * as cli from "../lib/cli";
 import { count } from "../lib/format";

@@ -1,4 +1,4 @@
-/** Host groups: hosts that see the same volumes, as those of a cluster must. */
+/** Host groups: hosts that see the same volumes, as the hosts of a cluster must. */
 import { Link } from "wouter";
 
 import { rest } from "../lib/api";

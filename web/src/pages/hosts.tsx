@@ -1,4 +1,4 @@
-/** All hosts, and one of them with its connections and paths. */
+/** The list of hosts, and the page of a host with its connections and paths. */
 import { Link } from "wouter";
 
 import { rest } from "../lib/api";
@@ -61,7 +61,7 @@ function actionsOf(hosts: RestHost[]): Action[] {
   ];
 }
 
-/** What a host does now, all of its paths together. */
+/** The current rate of a host, over all of its paths. */
 function useNow(): (host: RestHost) => number {
   const { paths, pathRates } = usePaths();
   return (host) => {

@@ -1,4 +1,4 @@
-/** The way in: an API token, or a user and a password, turned into a session and forgotten. */
+/** The login: exchanges an API token, or a user and a password, for a session, and forgets it. */
 import { type SubmitEvent, useEffect, useState } from "react";
 
 import { logIn, logInByPassword, sessions } from "../lib/api";

@@ -1,4 +1,4 @@
-/** Whom the array asks on its management network. */
+/** The name servers and time servers of the array. */
 import { own } from "../lib/api";
 import { useGet } from "../lib/query";
 import { mayAdminister, useSession } from "../lib/session";
@@ -7,7 +7,7 @@ import { Actions } from "../parts/actions";
 import { Card, Facts } from "../parts/page";
 import { EditDns, EditTimeServers } from "../tasks/network";
 
-/** What a server said last of the clock. */
+/** The last clock offset that a time server reported. */
 function said(server: string, known: TimeServers | undefined): string {
   const one = known?.time_servers.find((found) => found.server === server);
   if (one === undefined) return "not asked yet";

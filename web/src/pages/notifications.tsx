@@ -1,4 +1,4 @@
-/** The recipients of alerts that the pool keeps. */
+/** The recipients of alerts that are stored in the pool. */
 import { useAll } from "../lib/query";
 import { mayAdminister, useSession } from "../lib/session";
 import type { RestRelay, RestSyslogServer, RestWatcher } from "../lib/types";

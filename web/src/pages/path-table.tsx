@@ -1,4 +1,4 @@
-/** Paths: what each initiator has done to each volume since the array was started, and does now. */
+/** Paths: the I/O of each initiator to each volume, now and since the array was started. */
 import { count, latency, rate } from "../lib/format";
 import { pathKey, sumOf } from "../lib/rates";
 import { usePaths } from "../lib/sampler";

@@ -81,7 +81,7 @@ function existing(pods: RestPod[]): Action[] {
   const names = pods.map((one) => one.name);
   const [pod] = pods;
   const volumes = pods.reduce((sum, one) => sum + one.volume_count, 0);
-  // Without volumes, the request does not permit any: one that was added meanwhile stays.
+  // Without volumes, the request does not permit any: one added meanwhile is not destroyed.
   const along = volumes === 0 ? {} : { along: `with ${plural(volumes, "volume")}` };
   const lines = pods.map((one) => cli.pod.destroy(one.name, one.volume_count > 0));
   return [

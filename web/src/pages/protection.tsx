@@ -55,7 +55,7 @@ const TABS = [
   ["destroyed", "Destroyed"],
 ] as const;
 
-/** How groups end: they can be recovered for a time. */
+/** Destroys groups, which can be recovered for a time. */
 function ending(groups: RestGroup[]): Action {
   const names = groups.map((one) => one.name);
   const lines = names.map(cli.group.destroy);
@@ -66,7 +66,7 @@ function ending(groups: RestGroup[]): Action {
   };
 }
 
-/** What can be done with groups that are destroyed. */
+/** Actions on destroyed groups. */
 function destroyed(names: string[]): Action[] {
   const on = names.length > 0;
   const given = { ...KIND, names };

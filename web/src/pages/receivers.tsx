@@ -12,14 +12,14 @@ interface ReceiversProps<T extends Named> {
   rows: T[];
   columns: Column<T>[];
   empty: string;
-  /** The labels of what can be done with any of them. */
+  /** The labels of the actions that all kinds have. */
   test: string;
   remove: string;
-  /** What else can be done with those that are chosen. */
+  /** Further actions on the chosen recipients. */
   actions: (chosen: T[], names: string[]) => Action[];
 }
 
-/** A list of recipients, and what can be done with them. */
+/** A list of recipients, with actions on them. */
 export function Receivers<T extends Named>(props: ReceiversProps<T>) {
   const { resource, caption, rows, columns, empty, test, remove, actions } = props;
   const { role } = useSession();

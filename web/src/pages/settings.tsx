@@ -1,4 +1,4 @@
-/** What is set for the array as a whole, and who may ask it. */
+/** The settings of the array, in sections. */
 import { Link, Redirect } from "wouter";
 
 import { own } from "../lib/api";

@@ -1,4 +1,4 @@
-/** Snapshots, of a volume or all of them, and what can be done with them. */
+/** Snapshots of one volume or of all volumes, and actions on them. */
 import { useState } from "react";
 import { Link } from "wouter";
 
@@ -22,7 +22,7 @@ const KIND = { resource: "volume-snapshots", kind: "snapshot" };
 
 const name: Column<RestSnapshot> = { head: "Name", sort: "name", cell: (row) => row.name };
 
-/** Of which volume, where those of several are listed. */
+/** The volume of a snapshot, in a list for several volumes. */
 const volumeOf: Column<RestSnapshot> = {
   head: "Volume",
   cell: ({ source }) => <Link href={to("volumes", source.name)}>{source.name}</Link>,
@@ -71,7 +71,7 @@ const TABS = [
   ["destroyed", "Destroyed"],
 ] as const;
 
-/** Those of a volume; of all volumes if none is given. */
+/** The snapshots of a volume; of all volumes if none is given. */
 export function SnapshotList({ volume }: { volume?: string }) {
   const [tab, setTab] = useState<"live" | "destroyed">("live");
   return (
@@ -119,7 +119,7 @@ function existing(volume: string | undefined, chosen: RestSnapshot[]): Action[] 
   const names = chosen.map((one) => one.name);
   const [snapshot] = chosen;
   const one = chosen.length === 1;
-  // Where all are listed none is made: a snapshot is of volumes, which are chosen in their list.
+  // Not in the list of all snapshots: the volumes of a new one are chosen in the list of volumes.
   const make: Action[] =
     volume === undefined
       ? []

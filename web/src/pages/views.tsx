@@ -1,4 +1,4 @@
-/** A datastore twice: as its hosts see it, and what the array holds for it. */
+/** A datastore in two views: as its hosts see it, and what the array stores for it. */
 import { count, percent, plural, ratio, time } from "../lib/format";
 import { bytes } from "../lib/size";
 import type { RestConnection, Volume } from "../lib/types";
@@ -47,7 +47,7 @@ export function Views(props: { volume: Volume; connections: RestConnection[] }) 
   );
 }
 
-/** Its part of what it shares. */
+/** Its share of the data that it has in common with others. */
 function shared(volume: Volume): number | null {
   const { space } = volume;
   return space === null ? null : Math.max(0, space.share_bytes - space.unique_bytes);

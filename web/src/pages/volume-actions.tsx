@@ -1,4 +1,4 @@
-/** What can be done with the volumes that are chosen. */
+/** Actions on the chosen volumes. */
 import * as cli from "../lib/cli";
 import { mayStore, useSession } from "../lib/session";
 import type { RestVolume } from "../lib/types";
@@ -106,9 +106,9 @@ function destroyed(names: string[]): Action[] {
 export function VolumeActions(props: {
   volumes: RestVolume[];
   areDestroyed: boolean;
-  /** Whether new ones can be made here, too. */
+  /** Whether new volumes can be created here, too. */
   withNew?: boolean;
-  /** The pod for new ones, at first. */
+  /** The preselected pod of new volumes. */
   pod?: string | undefined;
 }) {
   const { volumes, areDestroyed, withNew = false, pod } = props;

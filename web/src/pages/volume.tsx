@@ -1,4 +1,4 @@
-/** One volume: as its hosts see it, what the array holds for it, its snapshots and connections. */
+/** A volume: as its hosts see it, what the array stores for it, its snapshots and connections. */
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 

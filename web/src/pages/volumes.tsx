@@ -1,4 +1,4 @@
-/** All volumes: found, ordered, page by page; and those that are destroyed. */
+/** Lists of volumes, and of destroyed ones: searched, sorted, page by page. */
 import { useState } from "react";
 import { Link } from "wouter";
 

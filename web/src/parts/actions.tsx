@@ -1,9 +1,9 @@
-/** A bar of buttons, each of which opens a dialog. Steps: choose, press, confirm. */
+/** A toolbar whose buttons open dialogs. The steps are: choose, press, confirm. */
 import { type ReactNode, useState } from "react";
 
 export interface Action {
   label: string;
-  /** Whether it can be done with what is chosen. */
+  /** Whether it is possible with the chosen rows. */
   on?: boolean;
   primary?: boolean;
   /** The dialog. */

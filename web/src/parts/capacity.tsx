@@ -1,10 +1,10 @@
-/** A bar of parts that make up a whole, with the same as a table. */
+/** A bar of the parts of a whole, and the same figures as a table. */
 import { percent } from "../lib/format";
 import { bytes } from "../lib/size";
 
 export interface Part {
   label: string;
-  /** The class of its colour. */
+  /** The CSS class of its colour. */
   colour: string;
   bytes: number;
 }

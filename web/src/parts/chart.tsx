@@ -1,4 +1,4 @@
-/** Lines over time. What a line is at, on the average and at most stands in a table below. */
+/** Lines over time, with a table of the current, mean and peak values below. */
 import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 
@@ -8,10 +8,10 @@ import { useIsDark } from "../lib/theme";
 
 export interface Series {
   label: string;
-  /** The custom property of its colour. */
+  /** The CSS custom property of its colour. */
   colour: string;
   values: (number | null)[];
-  /** The most of it, where that is known better than by the values, which may be means. */
+  /** The peak, if it is known separately: the values may be means. */
   peak?: number;
 }
 
@@ -19,11 +19,11 @@ export interface ChartProps {
   title: string;
   times: number[];
   series: Series[];
-  /** How a value is shown. */
+  /** Formats a value. */
   show: (value: number | null) => string;
-  /** How long a time is shown, in milliseconds: 0 for minutes. */
+  /** The time span of the chart, in milliseconds; 0 for minutes. */
   spanMs?: number;
-  /** Values are bytes: lines across are at whole KiB, MiB and so on. */
+  /** Whether values are bytes: grid lines are then at whole KiB, MiB and so on. */
   isBytes?: boolean;
 }
 
@@ -35,7 +35,7 @@ const property = (name: string) =>
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** A time, as exactly as it matters in so long a time. */
+/** A time, as precise as the time span of the chart requires. */
 function clock(seconds: number, spanMs: number): string {
   const at = new Date(seconds * 1000);
   const two = (value: number) => String(value).padStart(2, "0");

@@ -1,4 +1,4 @@
-/** Lines of the command line, to be read and copied. */
+/** Equivalent command lines, which can be copied. */
 import { useState } from "react";
 
 export function Command({ lines }: { lines: string[] }) {

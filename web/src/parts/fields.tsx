@@ -1,4 +1,4 @@
-/** Fields of forms, each with its label and, where it needs one, a hint. */
+/** Form fields, each with a label and an optional hint. */
 import { type ReactNode, useId } from "react";
 
 interface FieldProps {

@@ -1,4 +1,4 @@
-/** Pages of a list of REST 2.x: filter by name, order, forth and back. */
+/** Paged lists of REST 2.x: filter by name, sort order, next and previous page. */
 import type { UseQueryResult } from "@tanstack/react-query";
 import { useState } from "react";
 
@@ -7,7 +7,7 @@ import { count } from "../lib/format";
 import { useGet } from "../lib/query";
 import type { Items } from "../lib/types";
 
-/** How many rows a page has. */
+/** The number of rows on a page. */
 const ROWS = 25;
 
 export interface List<T> {
@@ -19,7 +19,7 @@ export interface List<T> {
   setSort: (sort: string) => void;
   /** The number of this page, from 1. */
   page: number;
-  /** How many there are on all pages together, as soon as that is known. */
+  /** The number of items on all pages, once it is known. */
   total: number | undefined;
   next: (() => void) | undefined;
   back: (() => void) | undefined;
@@ -31,8 +31,8 @@ export function useList<T>(resource: string, fixed: Query = {}): List<T> {
   const [sort, setSort] = useState("name");
   const [tokens, setTokens] = useState<string[]>([]);
   const wanted = filterText(text.trim());
-  // The first rows of the natural order are found at once, but counting reads all rows: the rows do
-  // not wait for the count. A filtered or sorted list is read completely anyway.
+  // The first rows of the natural order are found at once, but counting reads all rows, so the rows
+  // do not wait for the count. A filtered or sorted list is read completely anyway.
   const filters = [fixed["filter"], wanted === "" ? undefined : `name='*${wanted}*'`];
   const filter = filters.filter((one) => one !== undefined).join(" and ");
   const isPlain = filter === "" && sort === "name";
@@ -81,7 +81,7 @@ export function Search<T>({ list, what }: { list: List<T>; what: string }) {
   );
 }
 
-/** Where one is in a list of pages. */
+/** The position in a paged list. */
 export type Paged = Pick<List<unknown>, "page" | "total" | "next" | "back">;
 
 export function Pager({ list }: { list: Paged }) {
@@ -104,7 +104,7 @@ export function Pager({ list }: { list: Paged }) {
   );
 }
 
-/** How long a list is; an empty one says so itself. */
+/** The length of a list. An empty list has its own text. */
 export function Total({ of }: { of: number | undefined }) {
   if (of === undefined || of === 0) return null;
   return <p className="muted total">{count(of)} in all</p>;

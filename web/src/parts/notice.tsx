@@ -1,4 +1,4 @@
-/** Lines that say what is wrong, missing, or still on its way. */
+/** Messages about errors, missing features, and data that is still loading. */
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
@@ -14,7 +14,7 @@ export function Notice(props: { kind?: "error" | "info" | "warning"; children: R
   );
 }
 
-/** Why something can't be shown. What the array does not have yet is no error. */
+/** Why something can't be shown. A feature that the array lacks is not an error. */
 export function Failure({ error, what }: { error: unknown; what: string }) {
   if (error instanceof Refused && error.isMissing) {
     return <Notice>This array does not offer {what} yet.</Notice>;
@@ -23,7 +23,7 @@ export function Failure({ error, what }: { error: unknown; what: string }) {
   return <Notice kind="error">{text}</Notice>;
 }
 
-/** What an answer is shown as, once it is there. */
+/** Shows a response once it has arrived. */
 export function Loaded<T>(props: {
   query: UseQueryResult<T>;
   what: string;
@@ -31,7 +31,7 @@ export function Loaded<T>(props: {
 }) {
   const { query, what, children } = props;
   const away = useAway();
-  // While the array is away, which the page says at its top, what was last seen stays.
+  // While the array is unreachable, as the top of the page says, the last data stays.
   const isOld = away !== null && query.error instanceof Refused && query.error.status === 0;
   if (isOld && query.data !== undefined) return <>{children(query.data)}</>;
   if (query.error !== null) return <Failure error={query.error} what={what} />;

@@ -1,4 +1,4 @@
-/** What all pages have: a heading that takes the focus when one comes to it, and figures. */
+/** The common parts of pages: a heading, which takes the focus when the page opens, and figures. */
 import { type ReactNode, useEffect, useRef } from "react";
 
 export function Page(props: { title: string; aside?: ReactNode; children: ReactNode }) {
@@ -36,7 +36,7 @@ export function Facts({ facts }: { facts: (readonly [name: string, value: ReactN
   );
 }
 
-/** One figure that is looked at first. */
+/** A prominent figure. */
 export function Figure(props: { label: string; value: ReactNode; more?: ReactNode }) {
   return (
     <div className="card figure">

@@ -1,24 +1,24 @@
-/** Some of many to choose: ticks, found by a text where there are many. */
+/** A multiple choice: checkboxes, with a search field if there are many. */
 import { useState } from "react";
 
 import { count } from "../lib/format";
 import { CheckField, TextField } from "./fields";
 
-/** One that can be chosen. */
+/** An option. */
 export interface Choice {
   value: string;
   label: string;
   hint?: string | undefined;
 }
 
-/** From so many on there is a field to find them by. */
+/** With more options than this, there is a search field. */
 const MANY = 8;
-/** How many are shown at once, besides those that are chosen. */
+/** How many are shown at once, besides the chosen ones. */
 const SHOWN = 50;
 
 export function PickField(props: {
   legend: string;
-  /** What the field is called by which they are found. */
+  /** The label of the search field. */
   find: string;
   choices: Choice[];
   chosen: string[];

@@ -1,4 +1,4 @@
-/** Says so, on whatever page, while the array can't be reached. */
+/** A warning on every page while the array can't be reached. */
 import { time } from "../lib/format";
 import { useAway } from "../lib/reach";
 

@@ -1,4 +1,4 @@
-/** Tables with real headers, rows to choose from, and columns that give way in small windows. */
+/** Tables with header cells, selectable rows, and columns that are hidden in small windows. */
 import type { ReactNode } from "react";
 
 import type { Selection } from "../lib/selection";
@@ -10,7 +10,7 @@ export interface Column<T> {
   /** The field that the list can be sorted by. */
   sort?: string;
   number?: boolean;
-  /** Left out in small windows. */
+  /** Hidden in small windows. */
   minor?: boolean;
 }
 
@@ -19,13 +19,13 @@ export interface TableProps<T> {
   rows: T[];
   columns: Column<T>[];
   name: (row: T) => string;
-  /** What is said where there are no rows. */
+  /** The text shown if there are no rows. */
   empty: string;
   selection?: Selection;
-  /** The field by which it is sorted, `-` behind it for the largest first. */
+  /** The field that it is sorted by, followed by `-` for descending order. */
   sort?: string;
   onSort?: (sort: string) => void;
-  /** Whether these are all, and are counted; a list in pages says its total beside them. */
+  /** Whether these are all rows: then their number is shown. A paged list shows its own total. */
   areAll?: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** A choice between views: buttons that say which one is pressed. */
+/** A choice between views: buttons, one of which is pressed. */
 
 export function Tabs<V extends string>(props: {
   label: string;

@@ -1,7 +1,6 @@
 /**
- * A dialog that changes something: its fields, the line of the command line that does the same,
- * and why it was refused if it was. Escape closes it; focus stays inside until then, and goes back
- * to where it came from.
+ * A dialog that changes something: its fields, the equivalent command line, and the reason if it is
+ * refused. Escape closes it; until then the focus stays inside, and then returns to where it was.
  */
 import { type ReactNode, type SubmitEvent, useId, useLayoutEffect, useRef, useState } from "react";
 
@@ -12,21 +11,21 @@ import { Notice } from "./notice";
 
 export interface TaskProps {
   title: string;
-  /** What the button says that does it. */
+  /** The label of the button that confirms. */
   submit: string;
-  /** The lines that do the same; none where there is no verb for it. */
+  /** The equivalent command lines; empty if there is no verb for it. */
   cli: string[];
-  /** Whether all is filled in. */
+  /** Whether all required fields are valid. */
   ready?: boolean;
-  /** Whether it takes something away. */
+  /** Whether it destroys or removes something. */
   danger?: boolean;
-  /** Does it, and says what was done. */
+  /** Performs the change, and returns a message about it. */
   run: () => Promise<string>;
   close: () => void;
   children?: ReactNode;
 }
 
-/** What has the focus at first: a field, or else the button that changes nothing. */
+/** The element with the initial focus: the first field, or else the button that cancels. */
 const FIRST = ".fields :is(input, select, textarea), .buttons button";
 
 export function Task(props: TaskProps) {
@@ -93,7 +92,7 @@ export function Task(props: TaskProps) {
   );
 }
 
-/** What had the focus may be gone with what was done: the heading of the page takes it then. */
+/** If the change removed the focused element, the heading of the page gets the focus. */
 function keepFocus(): void {
   window.setTimeout(() => {
     const active = document.activeElement;

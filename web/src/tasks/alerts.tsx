@@ -1,4 +1,4 @@
-/** What is done about alerts: marked as seen, or closed. */
+/** Flagging and closing alerts. */
 import { own, request, rest } from "../lib/api";
 import * as cli from "../lib/cli";
 import { plural } from "../lib/format";
@@ -7,7 +7,7 @@ import { Task } from "../parts/task";
 
 const numbers = (alerts: RestAlert[]) => alerts.map((alert) => alert.name);
 
-/** Says whether somebody still has to look at alerts. */
+/** Sets or clears the flag of alerts that still need attention. */
 export function Flag(props: { alerts: RestAlert[]; flagged: boolean; close: () => void }) {
   const { alerts, flagged, close } = props;
   const many = plural(alerts.length, "alert");
@@ -28,7 +28,7 @@ export function Flag(props: { alerts: RestAlert[]; flagged: boolean; close: () =
   );
 }
 
-/** Closes alerts by hand, one after the other. */
+/** Closes alerts by hand, one at a time. */
 export function CloseAlerts(props: { alerts: RestAlert[]; close: () => void }) {
   const { alerts, close } = props;
   const many = plural(alerts.length, "alert");

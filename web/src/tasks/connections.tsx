@@ -1,4 +1,4 @@
-/** Which host, or host group, sees which volume. */
+/** Connecting volumes to hosts and host groups, and disconnecting them. */
 import { useState } from "react";
 
 import { request, rest } from "../lib/api";
@@ -9,7 +9,7 @@ import { ChoiceField, TextField } from "../parts/fields";
 import { Notice } from "../parts/notice";
 import { Task } from "../parts/task";
 
-/** Hosts and host groups are told apart by what stands in front of their names. */
+/** The prefixes that distinguish hosts from host groups in a choice. */
 const HOST = "host/";
 const GROUP = "group/";
 
@@ -91,7 +91,7 @@ export function ConnectHost(props: Closing & { name: string; isGroup?: boolean }
   );
 }
 
-/** Takes volumes away from hosts. */
+/** Disconnects volumes from hosts. */
 export function Disconnect(props: Closing & { connections: RestConnection[] }) {
   const { connections, close } = props;
   const run = async () => {

@@ -1,4 +1,4 @@
-/** How volumes, snapshots and what is made of them end, and come back. */
+/** Destroying, recovering and eradicating volumes, snapshots, groups and pods. */
 import { useState } from "react";
 
 import { type Query, request, rest } from "../lib/api";
@@ -6,16 +6,16 @@ import { CheckField } from "../parts/fields";
 import { Notice } from "../parts/notice";
 import { Task } from "../parts/task";
 
-/** Objects of one kind, and what the interface calls it. */
+/** Objects of one kind, with the name of their list in the interface. */
 export interface Ending {
   /** The list of REST 2.x, such as `volumes`. */
   resource: string;
-  /** What one is called. */
+  /** The singular of the kind. */
   kind: string;
   names: string[];
   /** Further parameters of the request. */
   query?: Query;
-  /** The lines that do the same. */
+  /** The equivalent command lines. */
   cli: string[];
   close: () => void;
 }

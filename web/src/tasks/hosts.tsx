@@ -1,4 +1,4 @@
-/** What is done with hosts and host groups. */
+/** Creating, changing and deleting hosts and host groups. */
 import { useState } from "react";
 
 import { own, request, rest } from "../lib/api";
@@ -58,7 +58,7 @@ export function CreateHost({ close }: Closing) {
   );
 }
 
-/** Initiators that came to log in and have no host: to pick, instead of typing names. */
+/** Initiators that tried to log in and have no host, offered instead of typing their names. */
 function Came({ chosen, toggle }: { chosen: string[]; toggle: (name: string) => void }) {
   const came = useGet<Initiators>(own("initiators"));
   const found = strangers(came.data?.initiators ?? []);
@@ -137,7 +137,7 @@ export function EditChap({ host, close }: Closing & { host: RestHost }) {
   );
 }
 
-/** Gives a host or a host group another name. */
+/** Renames a host or a host group. */
 export function Rename(props: Closing & { resource: string; kind: string; name: string }) {
   const { resource, kind, name, close } = props;
   const [next, setNext] = useState(name);

@@ -1,4 +1,4 @@
-/** How much hosts may do with a volume. */
+/** Limits on the I/O of hosts to a volume. */
 import { useState } from "react";
 
 import { request, rest } from "../lib/api";
@@ -8,7 +8,7 @@ import type { RestVolume } from "../lib/types";
 import { TextField } from "../parts/fields";
 import { Task } from "../parts/task";
 
-/** What a field says of a limit: nothing where there is none. */
+/** The text of a limit in a field; empty if there is no limit. */
 const shown = (limit: number, none: number, show: (value: number) => string) =>
   limit < none ? show(limit) : "";
 

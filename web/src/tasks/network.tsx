@@ -1,4 +1,4 @@
-/** Whom the array asks on its management network. */
+/** The name servers and time servers of the array. */
 import { useState } from "react";
 
 import { own, request } from "../lib/api";

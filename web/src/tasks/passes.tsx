@@ -1,4 +1,4 @@
-/** What runs in the background: scrubbing, and the pass of reduction. */
+/** Background work: scrubbing, and the pass of reduction. */
 import { own, request } from "../lib/api";
 import * as cli from "../lib/cli";
 import { Task } from "../parts/task";
@@ -14,7 +14,7 @@ const PASSES = {
   },
 } as const;
 
-/** Begins or ends a pass. */
+/** Starts or stops a pass. */
 export function Pass(props: {
   pass: keyof typeof PASSES;
   running: boolean;

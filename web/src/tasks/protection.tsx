@@ -1,4 +1,4 @@
-/** What is done with protection groups: made, filled. */
+/** Creating protection groups, and changing the members of groups. */
 import { useState } from "react";
 
 import { request, rest } from "../lib/api";
@@ -25,7 +25,7 @@ export function CreateGroup({ volumes, close }: Closing & { volumes: string[] })
       try {
         await request("POST", rest("protection-groups/volumes", pair));
       } catch (error) {
-        // Without its volumes it is not what was asked for.
+        // A group without its volumes is not what was requested.
         await request("PATCH", made, { destroyed: true });
         await request("DELETE", made);
         throw error;
@@ -98,7 +98,7 @@ export function AddHosts({ group, close }: Closing & { group: string }) {
   );
 }
 
-/** Takes members out of a group. */
+/** Removes members from a group. */
 export function RemoveMembers(
   props: Closing & { resource: string; group: string; names: string[]; lines: string[] },
 ) {

@@ -1,4 +1,4 @@
-/** When snapshots are made of a protection group, and for how long they are kept. */
+/** Editing the schedule and the retention of a protection group. */
 import { useState } from "react";
 
 import { request, rest } from "../lib/api";
@@ -22,7 +22,7 @@ const seconds = (ms: number | null | undefined, otherwise: number) =>
 
 const isNumber = (text: string) => /^\d{1,5}$/.test(text.trim());
 
-/** What is typed in the dialog. */
+/** The texts in the fields of the dialog. */
 function useTyped({ snapshot_schedule: schedule, source_retention: kept }: RestGroup) {
   const old = schedule.at;
   const [enabled, setEnabled] = useState(schedule.enabled);
@@ -39,7 +39,7 @@ function useTyped({ snapshot_schedule: schedule, source_retention: kept }: RestG
   };
 }
 
-/** What is sent; undefined where something is not filled in. */
+/** The request; undefined if a field is missing or invalid. */
 function bodyOf(typed: ReturnType<typeof useTyped>) {
   const { enabled, everyS, perDay, days } = typed;
   const [at, allForS] = [askedAt(typed.asked), parseDuration(typed.allFor)];
@@ -51,7 +51,7 @@ function bodyOf(typed: ReturnType<typeof useTyped>) {
   };
 }
 
-/** What a schedule comes to: what is taken, and what is kept of it. */
+/** The effect of a schedule: when snapshots are taken, and how many are kept. */
 function comesTo(body: NonNullable<ReturnType<typeof bodyOf>>): string {
   const { snapshot_schedule: schedule, source_retention: kept } = body;
   const { enabled, frequency } = schedule;
@@ -61,7 +61,7 @@ function comesTo(body: NonNullable<ReturnType<typeof bodyOf>>): string {
   return `${taken}. ${retentionText({ ...policy, everyS })}.`;
 }
 
-/** When snapshots are made of a group, and how long they are kept. */
+/** Changes the schedule and the retention of a group. */
 export function EditSchedule({ group, close }: { group: RestGroup; close: () => void }) {
   const typed = useTyped(group);
   const { enabled, everyS, asked } = typed;

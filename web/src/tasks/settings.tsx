@@ -1,4 +1,4 @@
-/** What is set for the array as a whole, and what is done with its pool. */
+/** Settings of the whole array, and growing its pool. */
 import { useState } from "react";
 
 import { own, request } from "../lib/api";
@@ -13,7 +13,7 @@ interface Closing {
   close: () => void;
 }
 
-/** What offloads are called by standards, and by VMware or Windows. */
+/** The names of offloads in the standards, and in VMware or Windows. */
 export const OFFLOAD_NAMES: Record<Offload, readonly [name: string, known: string]> = {
   compare_and_write: ["COMPARE AND WRITE", "ATS: locks of VMFS"],
   extended_copy: ["EXTENDED COPY", "Full Copy: clones and Storage vMotion"],
@@ -24,16 +24,16 @@ export const OFFLOAD_NAMES: Record<Offload, readonly [name: string, known: strin
 
 export const OFFLOAD_KEYS = Object.keys(OFFLOAD_NAMES) as Offload[];
 
-/** Which switches stand otherwise. */
+/** The switches that have changed. */
 function changed(before: OffloadSettings, after: OffloadSettings) {
   const keys = OFFLOAD_KEYS.filter((key) => before[key] !== after[key]);
   return Object.fromEntries(keys.map((key) => [key, after[key]]));
 }
 
-/** Switches of offloads; and of reduction, where it is a volume's. */
+/** Switches of offloads and, for a volume, of reduction. */
 export function EditOffloads(
   props: Closing & {
-    /** The volume; without it, all. */
+    /** The volume; all volumes if omitted. */
     name?: string;
     offloads: OffloadSettings;
     reduction?: { deduplication: boolean; compression: boolean };

@@ -1,4 +1,4 @@
-/** What is done with snapshots: made, renamed. */
+/** Creating and renaming snapshots. */
 import { useState } from "react";
 
 import { request, rest } from "../lib/api";
@@ -10,7 +10,7 @@ import { Task } from "../parts/task";
 
 const SUFFIX_HINT = "Letters, digits and -, not digits only. Empty: the next number.";
 
-/** Snapshots of volumes, all of one moment. */
+/** Creates snapshots of volumes, all at the same point in time. */
 export function CreateSnapshot({ volumes, close }: { volumes: string[]; close: () => void }) {
   const [suffix, setSuffix] = useState("");
   const run = async () => {
@@ -36,7 +36,7 @@ export function CreateSnapshot({ volumes, close }: { volumes: string[]; close: (
   );
 }
 
-/** A snapshot of all volumes of a protection group. */
+/** Creates a snapshot of all volumes of a protection group. */
 export function CreateGroupSnapshot({ group, close }: { group: string; close: () => void }) {
   const [suffix, setSuffix] = useState("");
   const run = async () => {

@@ -1,4 +1,4 @@
-/** Who may ask: users and their API tokens. */
+/** Users and their API tokens. */
 import { useState } from "react";
 
 import { own, request, rest } from "../lib/api";
@@ -62,7 +62,7 @@ export function ChangeRole({ user, close }: Closing & { user: User }) {
   );
 }
 
-/** The fewest characters of a password. */
+/** The minimum length of a password, in characters. */
 const PASSWORD_CHARS_MIN = 8;
 
 export function SetPassword({ user, close }: Closing & { user: User }) {

@@ -1,4 +1,4 @@
-/** What is done with volumes: made, resized, renamed, cloned, overwritten. */
+/** Creating, resizing, renaming, cloning, restoring and overwriting volumes. */
 import { useState } from "react";
 
 import { own, request, rest } from "../lib/api";
@@ -24,7 +24,7 @@ const SIZE_HINT = "Such as 512M, 10G or 1.5T; a K is 1024.";
 const HOST = "host/";
 const GROUP = "group/";
 
-/** What a new volume can be connected to. */
+/** The hosts and host groups that a new volume can be connected to. */
 function useTargets() {
   const hosts = useAll<RestHost>("hosts");
   const groups = useAll<RestHostGroup>("host-groups");
@@ -41,11 +41,11 @@ function useTargets() {
   return [...(groups.data ?? []).map(ofGroup), ...(hosts.data ?? []).map(ofHost)];
 }
 
-/** The names of what was chosen of one kind. */
+/** The names of the chosen objects of one kind. */
 const named = (chosen: string[], kind: string) =>
   chosen.filter((one) => one.startsWith(kind)).map((one) => one.slice(kind.length));
 
-/** Makes a volume with its connections, in one request: all of it, or nothing. */
+/** Creates a volume with its connections in one request: all of it, or nothing. */
 export function CreateVolume({ pod: ofPage = "", close }: Closing & { pod?: string | undefined }) {
   const [name, setName] = useState("");
   const [pod, setPod] = useState(ofPage);
@@ -176,7 +176,7 @@ export function RenameVolume({ name, close }: Closing & { name: string }) {
   );
 }
 
-/** Makes a volume of a volume or of a snapshot. */
+/** Clones a volume or a snapshot to a new volume. */
 export function CloneVolume({ source, close }: Closing & { source: string }) {
   const [name, setName] = useState("");
   const [pod, setPod] = useState(podOf(source));
@@ -202,7 +202,7 @@ export function CloneVolume({ source, close }: Closing & { source: string }) {
   );
 }
 
-/** Makes a volume what one of its snapshots is. */
+/** Restores a volume from one of its snapshots. */
 export function RestoreVolume(props: Closing & { snapshot: RestSnapshot }) {
   const { snapshot, close } = props;
   const name = snapshot.source.name;
@@ -228,7 +228,7 @@ export function RestoreVolume(props: Closing & { snapshot: RestSnapshot }) {
   );
 }
 
-/** Makes a volume what another one is. */
+/** Overwrites a volume with the content of another volume or a snapshot. */
 export function OverwriteVolume({ name, close }: Closing & { name: string }) {
   const [source, setSource] = useState("");
   const run = async () => {
