@@ -81,8 +81,8 @@ impl Schedule {
         Self { interval, due, under_way: false }
     }
 
-    /// Returns what to do after a step that began at `now`. `is_wanted`: a pass is to begin although
-    /// none is due.
+    /// Returns what to do after a step that began at `now`. `is_wanted`: a pass is to begin
+    /// although none is due.
     fn next(&mut self, step: Step, now: Duration, is_wanted: bool) -> Turn {
         match step {
             Step::Later(pause) => return Turn::Wait(pause),

@@ -17,10 +17,10 @@
 //!    for one, nothing is left of the old ones that could be found: see [`Store::write_behind`].
 //! 5. The device is in, or the columns are at their new locations.
 //!
-//! The content that is copied is compared with that of another device if there is one more than is
-//! needed. If they differ, one of them is not what was written, and checksums show which. In the log
-//! that is repaired first, and copied then. Metadata is copied as it is, because only a walk through
-//! its trees finds the checksums: a pass of scrubbing follows when the device is in.
+//! What is copied is compared with another device if there is one more than is needed. If they
+//! differ, one of them is not what was written, and checksums show which. The log is repaired
+//! before it is copied. Metadata is copied as it is, because only a walk through its trees finds the
+//! checksums: a pass of scrubbing follows when the device is in.
 //!
 //! A plan is only in memory: after a restart a new one is made.
 
@@ -139,7 +139,7 @@ impl Store {
         self.catch_up.told.lock().clone()
     }
 
-    /// Returns whether a pass of scrubbing should begin now: a device has metadata that may be wrong.
+    /// Returns whether scrubbing should begin now, because a device has metadata that may be wrong.
     pub fn is_scrub_wanted(&self) -> bool {
         !self.catch_up.is_under_way() && self.catch_up.is_in_doubt.load(Ordering::Relaxed)
     }

@@ -111,8 +111,8 @@ impl Step<'_> {
         content.or_else(|| rows.in_memory(key))
     }
 
-    /// Returns where metadata is stored: in two places of its segment, in one if the segment has one
-    /// copy, and each of them on all devices with a copy.
+    /// Returns where metadata is stored: in two places of its segment, or in one if the segment has
+    /// one copy, and each of them on all devices with a copy.
     fn copies(&self, place: Place, bytes: usize) -> Vec<At> {
         let medium = &self.store.world.medium;
         let second = medium.geometry_of(place.segment).copy_of(place, bytes as u64);
