@@ -19,8 +19,8 @@
 //!
 //! What is copied is compared with another device if there is one more than is needed. If they
 //! differ, one of them is not what was written, and checksums show which. The log is repaired
-//! before it is copied. Metadata is copied as it is, because only a walk through its trees finds the
-//! checksums: a pass of scrubbing follows when the device is in.
+//! before it is copied. Metadata is copied as it is, because only a walk through its trees finds
+//! the checksums: a pass of scrubbing follows when the device is in.
 //!
 //! A plan is only in memory: after a restart a new one is made.
 
