@@ -57,7 +57,7 @@ impl Array {
             found.map(|(id, container)| (id, container.name.to_string()))
         };
         let Some((id, name)) = found else { return Ok(()) };
-        self.on_behalf(Some(by_the_clock(wall_ms, name)), || self.remove_container(id))
+        self.on_behalf(Some(by_the_clock(wall_ms, name)), || self.remove_containers(&[id]))
     }
 
     /// Continues the eradication of the first group that is due.

@@ -205,20 +205,22 @@ impl Array {
             volumes.extend(begun.iter().map(|volume| volume.id));
             Ok((id, Container { eradicate_ms, ..container.clone() }, begun))
         })?;
-        volumes.into_iter().try_for_each(|id| self.finish_eradication(id))?;
-        ids.into_iter().try_for_each(|id| self.remove_container(id))
+        self.finish_eradications(&volumes)?;
+        self.remove_containers(&ids)
     }
 
-    /// Removes a destroyed container without volumes; one with volumes waits for their eradication.
-    pub(crate) fn remove_container(&self, id: ContainerId) -> Result<(), Error> {
+    /// Removes destroyed containers without volumes; those with volumes wait for their eradication.
+    pub(crate) fn remove_containers(&self, ids: &[ContainerId]) -> Result<(), Error> {
         let plan = |state: &State| {
-            let container = state.containers.get(id);
-            let container = container.filter(|container| container.eradicate_ms.is_some());
-            let container =
-                container.filter(|it| state.volumes_within(id.kind, it.name.as_str()).count() == 0);
-            let config = container.map(|_| (record::container_key(id), None));
-            let gone = container.map(|_| id);
-            Ok((Change { config: config.into_iter().collect(), ..Change::default() }, gone))
+            let is_over = |id: &ContainerId| {
+                let container = state.containers.get(*id);
+                container
+                    .filter(|it| it.eradicate_ms.is_some())
+                    .is_some_and(|it| state.volumes_within(id.kind, it.name.as_str()).count() == 0)
+            };
+            let gone: Vec<_> = ids.iter().copied().filter(is_over).collect();
+            let config = gone.iter().map(|id| (record::container_key(*id), None)).collect();
+            Ok((Change { config, ..Change::default() }, gone))
         };
         self.change(plan, |state, gone| gone.into_iter().for_each(|id| state.containers.remove(id)))
     }

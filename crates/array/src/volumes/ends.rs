@@ -61,17 +61,20 @@ impl Array {
     /// `no_such_volume`, `not_destroyed`, and those of the store.
     pub fn eradicate_volume(&self, name: &str) -> Result<(), Error> {
         let id = self.read().doomed_volume(name)?.id;
-        self.finish_eradication(id)
+        self.finish_eradications(&[id])
     }
 
-    /// Eradicates a destroyed volume, in as many commits as its snapshots need.
-    pub(crate) fn finish_eradication(&self, id: VolumeId) -> Result<(), Error> {
-        while self.read().volumes().contains_key(&id) {
-            self.eradicate(|state| match state.volumes().get(&id) {
-                Some(entry) if entry.record.eradicate_ms.is_none() => {
-                    Err(Error::NotDestroyed(format!("Volume {}", entry.record.name)))
-                }
-                entry => Ok(entry.map(|_| id).into_iter().collect()),
+    /// Eradicates destroyed volumes, in as many commits as they and their snapshots need.
+    pub(crate) fn finish_eradications(&self, ids: &[VolumeId]) -> Result<(), Error> {
+        let is_left = |state: &State| ids.iter().any(|id| state.volumes().contains_key(id));
+        while is_left(&self.read()) {
+            self.eradicate(|state| {
+                let left = ids.iter().filter_map(|id| Some((id, state.volumes().get(id)?)));
+                let checked = left.map(|(id, entry)| match entry.record.eradicate_ms {
+                    None => Err(Error::NotDestroyed(format!("Volume {}", entry.record.name))),
+                    Some(_) => Ok(*id),
+                });
+                checked.collect()
             })?;
         }
         Ok(())

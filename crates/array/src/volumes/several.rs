@@ -113,7 +113,7 @@ impl Array {
             state.replace_volume(record);
             id
         })?;
-        begun.into_iter().try_for_each(|id| self.finish_eradication(id))
+        self.finish_eradications(&begun)
     }
 
     /// Destroys snapshots.
