@@ -12,6 +12,7 @@ use tower::ServiceExt;
 
 mod access;
 mod alerts;
+mod connections;
 mod controllers;
 mod devices;
 mod directory;

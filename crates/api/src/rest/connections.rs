@@ -1,8 +1,10 @@
 //! `connections`: which hosts see which volumes, and at which LUNs.
 
+mod pages;
+
 use std::collections::HashSet;
 
-use array::{CONNECTIONS_SHOWN_MAX, ConnectionInfo, SharedConnectionInfo};
+use array::{CONNECTIONS_SHOWN_MAX, ConnectionInfo, Looked, SharedConnectionInfo};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -12,16 +14,16 @@ use super::members::Only;
 use super::query::NAMES_MAX;
 use super::{
     Answer, Body, Items, ItemsOf, ListParams, Listed, Listing, MaybeNamed, Query, Refusals,
-    Refused, Selection, answer, volumes,
+    Refused, Selection, Worth, answer, volumes,
 };
 use crate::{Interface, Shared};
+
+use pages::{has_hosts, key, one, page};
 
 /// The maximum pairs of a volume and a host, or a host group, that one request looks up.
 const PAIRS_SHOWN_MAX: usize = 10_000;
 /// The maximum number of rows in the response to a request that connects.
 const CONNECTIONS_ANSWERED_MAX: usize = 5_000;
-/// The number of hosts, or host groups, that are read at once.
-const OBJECTS_AT_ONCE: usize = 100;
 
 /// A volume that a host may reach.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -122,11 +124,7 @@ impl RestConnection {
 
 impl Listed for RestConnection {
     fn key(&self) -> String {
-        // Rows without a host come last; no host has an empty name.
-        match (&self.host.name, &self.host_group.name) {
-            (Some(host), _) => format!("{host}/{:05}", self.lun),
-            (None, group) => format!("/{}/{:05}", group.as_deref().unwrap_or_default(), self.lun),
-        }
+        key(self.host.name.as_deref(), self.host_group.name.as_deref(), self.lun)
     }
 }
 
@@ -260,11 +258,6 @@ impl Pairs {
     }
 }
 
-/// Returns whether a host group has hosts. A deleted group has neither hosts nor connections.
-fn has_hosts(interface: &Interface, group: &str) -> bool {
-    interface.array.host_group(group).is_ok_and(|group| !group.hosts.is_empty())
-}
-
 /// Lists all connections, or those of some hosts and volumes.
 #[utoipa::path(
     get,
@@ -284,88 +277,15 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
             let found: Vec<_> = pairs.connections(interface)?.into_iter().map(show).collect();
             return listing.all(&found);
         }
-        listing.pieces(|after, limit| {
-            Ok(page(interface, after, limit)?.into_iter().map(show).collect())
-        })
+        let piece = |after: Option<&str>, limit, is_worth: Worth<'_>| {
+            let rows = page(interface, after, limit);
+            let next = rows.last().filter(|_| rows.len() == limit).map(Row::key);
+            let worthy = rows.into_iter().filter(|row| is_worth(row));
+            Ok(Looked { items: worthy.map(show).collect(), next })
+        };
+        listing.glanced(piece, |key| one(interface, key).map(show))
     })
     .await
-}
-
-/// Returns up to `limit` connections after the one with this key: those of all hosts, then those of
-/// groups without hosts.
-fn page(interface: &Interface, after: Option<&str>, limit: usize) -> Result<Vec<Row>, Refused> {
-    let mut found = Vec::new();
-    let group_after = after.and_then(|key| key.strip_prefix('/'));
-    if group_after.is_none() {
-        found = hosts_page(interface, after, limit);
-    }
-    let begun = group_after.and_then(|key| key.split_once('/'));
-    let begun = begun.and_then(|(group, lun)| Some((group, lun.parse::<u16>().ok()?)));
-    let mut last = None;
-    if let Some((group, lun)) = begun {
-        of_group_without_hosts(interface, group, Some(lun), limit, &mut found);
-        last = Some(group.to_owned());
-    }
-    while found.len() < limit {
-        let groups = interface.array.host_groups(last.as_deref(), OBJECTS_AT_ONCE);
-        let Some(end) = groups.last() else { break };
-        last = Some(end.name.clone());
-        for group in groups.iter().filter(|group| group.hosts.is_empty()) {
-            if found.len() < limit {
-                of_group_without_hosts(interface, &group.name, None, limit, &mut found);
-            }
-        }
-    }
-    Ok(found)
-}
-
-/// Adds a group's connections after a LUN, until there are `limit`. A group deleted meanwhile has
-/// no connections.
-fn of_group_without_hosts(
-    interface: &Interface,
-    group: &str,
-    after: Option<u16>,
-    limit: usize,
-    found: &mut Vec<Row>,
-) {
-    if has_hosts(interface, group) {
-        return;
-    }
-    let shared = interface.array.shared_connections(None, Some(group)).unwrap_or_default();
-    let room = limit.saturating_sub(found.len());
-    let behind = shared.into_iter().filter(|one| after.is_none_or(|lun| one.lun > lun));
-    found.extend(behind.take(room).map(Row::without_host));
-}
-
-fn hosts_page(interface: &Interface, after: Option<&str>, limit: usize) -> Vec<Row> {
-    let begun = after.and_then(|key| key.split_once('/'));
-    let lun_of = |text: &str| text.parse::<u16>().ok();
-    let begun = begun.and_then(|(host, lun)| Some((host, lun_of(lun)?)));
-    let mut found = Vec::new();
-    let mut add = |host: &str, behind: Option<u16>| {
-        let room = limit - found.len();
-        // A host deleted meanwhile has no connections.
-        let own = interface.array.connections_of(host, behind, room).unwrap_or_default();
-        found.extend(own.into_iter().map(Row::from));
-        found.len() == limit
-    };
-    let mut last = None;
-    if let Some((host, lun)) = begun {
-        if add(host, Some(lun)) {
-            return found;
-        }
-        last = Some(host.to_owned());
-    }
-    loop {
-        let hosts = interface.array.hosts(last.as_deref(), OBJECTS_AT_ONCE);
-        let Some(end) = hosts.last() else { return found };
-        last = Some(end.name.clone());
-        for host in hosts.iter().filter(|host| host.connection_count > 0) {
-            if add(&host.name, None) {
-                return found;
-            }
-        }
-    }
 }
 
 /// How volumes are to be connected.

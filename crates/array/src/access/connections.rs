@@ -112,36 +112,64 @@ impl Array {
         Ok(found)
     }
 
-    /// Returns up to `limit` connections of a host, its own and its group's, in the order of their
-    /// LUNs, after a given one.
-    ///
-    /// # Errors
-    /// `no_such_host`.
-    pub fn connections_of(
+    /// Returns up to `limit` connections of hosts, their own and their groups', in the order of the
+    /// hosts' names and the LUNs, after a given host and LUN.
+    pub fn connections_after(
         &self,
-        host: &str,
-        after: Option<u16>,
+        after: Option<(&str, u16)>,
         limit: usize,
-    ) -> Result<Vec<ConnectionInfo>, Error> {
+    ) -> Vec<ConnectionInfo> {
         let state = self.read();
-        let (id, entry) = state.host(host)?;
-        let from = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
-        let group = state.group_of(entry);
-        let shared = group.into_iter().flat_map(|group| group.luns.range(from).take(limit));
-        let own = entry.luns().range(from).take(limit);
-        let luns: BTreeMap<u16, VolumeId> = own.chain(shared).map(|(l, v)| (*l, *v)).collect();
-        let info = |(lun, volume): (u16, VolumeId)| {
-            let volume = state.volumes().get(&volume)?;
-            let group = group.filter(|_| !volume.hosts.contains_key(&id));
-            Some(ConnectionInfo {
-                volume: volume.record.name.to_string(),
-                host: entry.host.name.to_string(),
-                host_group: group.map(|group| group.record.name.to_string()),
-                lun,
-            })
-        };
-        Ok(luns.into_iter().take(limit).filter_map(info).collect())
+        let begun = after.map(|(host, lun)| (host.to_ascii_lowercase(), lun));
+        let from = begun.as_ref().map_or(Bound::Unbounded, |(host, _)| Bound::Included(host));
+        let mut found = Vec::new();
+        for (key, id) in state.host_names().range::<String, _>((from, Bound::Unbounded)) {
+            if found.len() == limit {
+                break;
+            }
+            let Some(entry) = state.hosts().get(id) else { continue };
+            let behind = begun.as_ref().filter(|(host, _)| host == key).map(|(_, lun)| *lun);
+            of_host(&state, *id, entry, behind, limit - found.len(), &mut found);
+        }
+        found
     }
+
+    /// Returns the connection of a host under a LUN.
+    pub fn connection_at(&self, host: &str, lun: u16) -> Option<ConnectionInfo> {
+        let state = self.read();
+        let (id, entry) = state.host(host).ok()?;
+        let mut found = Vec::new();
+        of_host(&state, id, entry, lun.checked_sub(1), 1, &mut found);
+        found.pop().filter(|connection| connection.lun == lun)
+    }
+}
+
+/// Adds up to `limit` connections of a host, its own and its group's, in the order of their LUNs,
+/// after a given one.
+fn of_host(
+    state: &State,
+    id: HostId,
+    entry: &HostEntry,
+    after: Option<u16>,
+    limit: usize,
+    found: &mut Vec<ConnectionInfo>,
+) {
+    let from = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+    let group = state.group_of(entry);
+    let shared = group.into_iter().flat_map(|group| group.luns.range(from).take(limit));
+    let own = entry.luns().range(from).take(limit);
+    let luns: BTreeMap<u16, VolumeId> = own.chain(shared).map(|(l, v)| (*l, *v)).collect();
+    let info = |(lun, volume): (u16, VolumeId)| {
+        let volume = state.volumes().get(&volume)?;
+        let group = group.filter(|_| !volume.hosts.contains_key(&id));
+        Some(ConnectionInfo {
+            volume: volume.record.name.to_string(),
+            host: entry.host.name.to_string(),
+            host_group: group.map(|group| group.record.name.to_string()),
+            lun,
+        })
+    };
+    found.extend(luns.into_iter().take(limit).filter_map(info));
 }
 
 /// LUNs of hosts that are assigned to volumes in the same commit.
