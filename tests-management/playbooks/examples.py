@@ -17,8 +17,17 @@ sys.path.insert(0, os.environ["HOLDFAST_COLLECTIONS"])
 
 from ansible.module_utils import basic  # noqa: E402
 
-# What the client would import in each fork: the version of REST 2.x that it takes.
-importlib.import_module("pypureclient.flasharray.FA_2_42.client")
+# What would be imported in each fork otherwise.
+for name in [
+    "ansible.module_utils.facts.default_collectors",
+    "ansible_collections.purestorage.flasharray.plugins.module_utils.purefa",
+    "pypureclient.flasharray.client",
+    # The version of REST 2.x that the client takes.
+    "pypureclient.flasharray.FA_2_42.client",
+]:
+    importlib.import_module(name)
+# Modules take the models of the newest version.
+_ = importlib.import_module("pypureclient.flasharray").VolumePost
 
 
 MODULES = "ansible_collections.purestorage.flasharray.plugins.modules."
