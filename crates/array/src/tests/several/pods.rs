@@ -133,3 +133,28 @@ fn a_volume_whose_pod_is_not_there_is_damage() {
     store.kept.lock().0.retain(|key, _| key[0] != b'P');
     assert!(Array::open(store, false).is_err());
 }
+
+/// A commit waits for the device: one for each of them would take long on a busy one.
+#[test]
+fn pods_and_their_volumes_are_eradicated_in_commits_that_do_not_grow_with_their_number() {
+    let pods: Vec<String> = (0..50).map(|n| format!("pod{n}")).collect();
+    let of = |pods: &[String]| {
+        let (store, array) = with(&[]);
+        let called = pods.iter().map(|pod| called(POD, pod)).collect();
+        array.create_containers(called, VolumeLimits::NONE, 1).unwrap();
+        for pod in pods {
+            for volume in ["a", "b"] {
+                array.create_volume(new_volume(&format!("{pod}::{volume}"), 4096)).unwrap();
+            }
+        }
+        array.destroy_containers(POD, pods, true, 9).unwrap();
+        let before = store.changes.lock().len();
+        array.eradicate_containers(POD, pods, true).unwrap();
+        let commits = store.changes.lock().len() - before;
+        let array = Array::open(store, false).unwrap();
+        assert_eq!(array.containers(POD, None, None, 99).len(), 1, "`same` is left");
+        assert_eq!(array.volumes(None, None, 99), []);
+        commits
+    };
+    assert_eq!(of(&pods), of(&pods[..1]));
+}
