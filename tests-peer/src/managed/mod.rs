@@ -36,8 +36,10 @@ use self::http::{Answer, Connection, Request};
 use self::routes::Operation;
 use crate::array::{Array, Shape};
 use crate::bounded::{self, Slowest};
-use crate::good::Good;
+use crate::good::{BLOCK, Good};
+use crate::random::Random;
 use crate::report::Report;
+use crate::target::Target;
 use crate::{Arguments, array};
 
 /// How many requests are in flight in each row; fewer if a row has fewer.
@@ -64,6 +66,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { capacity: "6G", settings: settings.leak(), ..Shape::default() };
     let mut array = array(arguments, shape)?;
     let watched = array.volume("watched", "1G", "peer", 1)?;
+    fill_two_percent(&watched)?;
     let units = bounded::units(&array, &watched)?;
     // It gets unit attentions: thresholds are crossed, and volumes are connected to it.
     let good = Good::resending();
@@ -96,6 +99,17 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
         let detail = kept.check(&World::new(&array, &good)?)?;
         Ok(format!("{detail}; ready in {} ms", took.as_millis()))
     });
+    Ok(())
+}
+
+/// Writes 2% of the pool, after what the other host writes: the alert of space stays open whatever
+/// reclaim frees.
+fn fill_two_percent(watched: &Target) -> Result<()> {
+    const MIB: usize = 1 << 20;
+    let (mut session, mut random) = (Session::connect(&watched.config())?, Random::new(2));
+    for number in 512..512 + 128 {
+        session.write((number * MIB / BLOCK) as u64, random.bytes(MIB), BLOCK as u32)?;
+    }
     Ok(())
 }
 
