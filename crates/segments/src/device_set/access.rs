@@ -264,7 +264,8 @@ impl Members {
             // A copy from another device would repeat that device's error.
             if self.read_copy(place, copy, &mut frames).is_err() {
                 self.read(place, &mut frames, PATIENTLY)?;
-                agree = self.has_only_such_copies(place, &frames);
+                let others = (0..METADATA_COPIES).filter(|other| *other != copy);
+                agree = self.are_copies(place, others, &frames);
             }
         } else if let Some(found) = self.make_compared(&slots, of, column, rows.len()) {
             return Ok(Some(found?));
@@ -275,9 +276,14 @@ impl Members {
         Ok(Some((frames.into_iter().map(FrameMut::freeze).collect(), agree)))
     }
 
-    /// Returns whether all copies of metadata that can be read are these frames.
-    fn has_only_such_copies(self: &Arc<Self>, place: Place, frames: &[FrameMut]) -> bool {
-        (0..METADATA_COPIES).all(|copy| {
+    /// Returns whether those of these copies of metadata that can be read are these frames.
+    fn are_copies(
+        self: &Arc<Self>,
+        place: Place,
+        mut copies: impl Iterator<Item = u32>,
+        frames: &[FrameMut],
+    ) -> bool {
+        copies.all(|copy| {
             let mut others: Vec<FrameMut> = frames.iter().map(|_| FrameMut::stale()).collect();
             let is_read = self.read_copy(place, copy, &mut others).is_ok();
             !is_read || frames.iter().zip(&others).all(|(one, other)| one[..] == other[..])

@@ -281,25 +281,34 @@ impl Store {
         rows: Range<u32>,
     ) -> io::Result<bool> {
         let (place, count) = (Place::of_block(segment, rows.start), rows.end - rows.start);
-        if !self.are_copies_alike(place, count) {
-            match is_metadata {
-                true => self.catch_up.is_in_doubt.store(true, Ordering::Relaxed),
-                false => self.mend_rows(segment, &rows),
+        let frames = match self.read_compared(place, count) {
+            Some((frames, true)) => Some(frames),
+            Some((frames, false)) if is_metadata => {
+                self.catch_up.is_in_doubt.store(true, Ordering::Relaxed);
+                Some(frames)
             }
-        }
-        let Some(frames) = self.read_for_copy(place, count) else { return Ok(false) };
+            Some((_, false)) => {
+                self.mend_rows(segment, &rows);
+                self.read_for_copy(place, count)
+            }
+            None => self.read_for_copy(place, count),
+        };
+        let Some(frames) = frames else { return Ok(false) };
         self.world.medium.disk.copy_to(who, place, &frames).map(|()| true)
     }
 
-    /// Returns whether all copies that can be read are the same.
-    fn are_copies_alike(&self, place: Place, count: u32) -> bool {
+    /// Reads from each of the other devices that can be read. Returns what the first one has, and
+    /// whether all have the same.
+    fn read_compared(&self, place: Place, count: u32) -> Option<(Vec<Frame>, bool)> {
         let disk = &self.world.medium.disk;
         let mut copies = (0..disk.copies()).filter_map(|copy| {
             let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
             disk.read_copy(place, copy, &mut frames).ok().map(|()| frames)
         });
-        let Some(first) = copies.next() else { return true };
-        copies.all(|other| first.iter().zip(&other).all(|(one, other)| one[..] == other[..]))
+        let first = copies.next()?;
+        let is_same = |other: Vec<FrameMut>| first.iter().zip(&other).all(|(a, b)| a[..] == b[..]);
+        let agree = copies.all(is_same);
+        Some((first.into_iter().map(FrameMut::freeze).collect(), agree))
     }
 
     /// Reads from the other devices. What none of them can read is replaced by zeros, which are
