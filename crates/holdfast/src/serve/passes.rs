@@ -49,9 +49,11 @@ pub(super) fn start(
 ) -> io::Result<Attendant> {
     let mut schedule = Schedule::new(interval, clock.now());
     Attendant::start(name, Arc::default(), move |_| {
-        let now = clock.now();
-        let step = passes.step();
-        match schedule.next(step, now, passes.is_wanted()) {
+        let (now, step) = (clock.now(), passes.step());
+        if passes.is_wanted() {
+            schedule.want(now);
+        }
+        match schedule.next(step, now) {
             Turn::Begin => {
                 passes.begin();
                 Duration::ZERO
@@ -81,9 +83,13 @@ impl Schedule {
         Self { interval, due, under_way: false }
     }
 
-    /// Returns what to do after a step that began at `now`. `is_wanted`: a pass is to begin
-    /// although none is due.
-    fn next(&mut self, step: Step, now: Duration, is_wanted: bool) -> Turn {
+    /// Makes a pass due: it begins now or, if one is in progress, when it is wanted after that.
+    fn want(&mut self, now: Duration) {
+        self.due = Some(now);
+    }
+
+    /// Returns what to do after a step that began at `now`.
+    fn next(&mut self, step: Step, now: Duration) -> Turn {
         match step {
             Step::Later(pause) => return Turn::Wait(pause),
             Step::More(pause) => {
@@ -91,7 +97,7 @@ impl Schedule {
                 return Turn::Wait(pause);
             }
             Step::Nothing if !self.under_way => {
-                if is_wanted || self.due.is_some_and(|due| now >= due) {
+                if self.due.is_some_and(|due| now >= due) {
                     self.under_way = true;
                     return Turn::Begin;
                 }
@@ -136,55 +142,59 @@ mod tests {
     #[test]
     fn passes_follow_each_other_from_end_to_beginning() {
         let mut schedule = Schedule::new(Some(HOUR), Duration::ZERO);
-        assert_eq!(schedule.next(Step::Nothing, FIRST_PASS - LOOK_INTERVAL, false), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, FIRST_PASS, false), Turn::Begin);
+        assert_eq!(schedule.next(Step::Nothing, FIRST_PASS - LOOK_INTERVAL), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, FIRST_PASS), Turn::Begin);
         let pause = Duration::from_millis(7);
-        assert_eq!(schedule.next(Step::More(pause), HOUR, false), Turn::Wait(pause));
-        assert_eq!(schedule.next(Step::Last, HOUR * 3, false), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 4 - LOOK_INTERVAL, false), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 4, false), Turn::Begin);
+        assert_eq!(schedule.next(Step::More(pause), HOUR), Turn::Wait(pause));
+        assert_eq!(schedule.next(Step::Last, HOUR * 3), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 4 - LOOK_INTERVAL), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 4), Turn::Begin);
         // Stopped on request, in the middle or before the first step.
-        assert_eq!(schedule.next(Step::More(pause), HOUR * 9, false), Turn::Wait(pause));
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 9, false), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 10, false), Turn::Begin);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 10, false), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 11 - LOOK_INTERVAL, false), LOOK);
+        assert_eq!(schedule.next(Step::More(pause), HOUR * 9), Turn::Wait(pause));
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 9), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 10), Turn::Begin);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 10), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 11 - LOOK_INTERVAL), LOOK);
         // A pass begun on request postpones the next one; a short interval applies from the start.
-        assert_eq!(schedule.next(Step::Last, HOUR * 10 + HOUR / 2, false), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 11, false), LOOK);
+        assert_eq!(schedule.next(Step::Last, HOUR * 10 + HOUR / 2), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 11), LOOK);
         let mut schedule = Schedule::new(Some(pause), HOUR);
-        assert_eq!(schedule.next(Step::Nothing, HOUR + pause, false), Turn::Begin);
+        assert_eq!(schedule.next(Step::Nothing, HOUR + pause), Turn::Begin);
     }
 
     #[test]
     fn where_there_is_no_interval_no_pass_begins_by_itself() {
         let mut schedule = Schedule::new(None, Duration::ZERO);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 1000, false), LOOK);
-        assert_eq!(schedule.next(Step::Last, HOUR * 2000, false), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 5000, false), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 1000), LOOK);
+        assert_eq!(schedule.next(Step::Last, HOUR * 2000), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 5000), LOOK);
     }
 
     #[test]
     fn what_can_not_be_done_now_changes_nothing() {
         let pause = Duration::from_millis(7);
         let mut schedule = Schedule::new(Some(HOUR), Duration::ZERO);
-        assert_eq!(schedule.next(Step::Later(pause), FIRST_PASS, false), Turn::Wait(pause));
-        assert_eq!(schedule.next(Step::Nothing, FIRST_PASS, false), Turn::Begin);
-        assert_eq!(schedule.next(Step::Later(pause), FIRST_PASS, false), Turn::Wait(pause));
-        assert_eq!(schedule.next(Step::Nothing, HOUR, false), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 2 - LOOK_INTERVAL, false), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, HOUR * 2, false), Turn::Begin);
+        assert_eq!(schedule.next(Step::Later(pause), FIRST_PASS), Turn::Wait(pause));
+        assert_eq!(schedule.next(Step::Nothing, FIRST_PASS), Turn::Begin);
+        assert_eq!(schedule.next(Step::Later(pause), FIRST_PASS), Turn::Wait(pause));
+        assert_eq!(schedule.next(Step::Nothing, HOUR), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 2 - LOOK_INTERVAL), LOOK);
+        assert_eq!(schedule.next(Step::Nothing, HOUR * 2), Turn::Begin);
     }
 
     #[test]
     fn a_pass_that_is_wanted_begins_at_once() {
         let mut schedule = Schedule::new(None, Duration::ZERO);
-        assert_eq!(schedule.next(Step::Nothing, Duration::ZERO, true), Turn::Begin);
+        let mut wanted = |step, now| {
+            schedule.want(now);
+            schedule.next(step, now)
+        };
+        assert_eq!(wanted(Step::Nothing, Duration::ZERO), Turn::Begin);
         // It has begun, or another one is in progress: the next begins when that has ended.
         let pause = Duration::from_millis(7);
-        assert_eq!(schedule.next(Step::More(pause), HOUR, true), Turn::Wait(pause));
-        assert_eq!(schedule.next(Step::Last, HOUR, true), LOOK);
-        assert_eq!(schedule.next(Step::Nothing, HOUR, true), Turn::Begin);
+        assert_eq!(wanted(Step::More(pause), HOUR), Turn::Wait(pause));
+        assert_eq!(wanted(Step::Last, HOUR), LOOK);
+        assert_eq!(wanted(Step::Nothing, HOUR), Turn::Begin);
     }
 
     #[test]
