@@ -5,7 +5,7 @@ mod replayed;
 
 use block::FrameMut;
 use format::{Codec, Place};
-use segments::{Device, DeviceState, Segments};
+use segments::{DeviceState, Segments};
 use sys::Disk;
 
 use super::mirrors::catch_up::{BLOCKS, Model};
@@ -282,11 +282,8 @@ fn devices_that_are_replaced_get_what_they_should_have() {
             model.write(&pool.store, id, 60);
         }
         for disk in lost {
-            let blank = MemoryDisk::new(272 << 20);
-            let device = Device::over(blank.clone(), "blank".into());
-            let number = pool.mirrors.replace(disk as u16, device, [disk as u8; 16]).unwrap();
+            let number = pool.replace(disk, disk as u8);
             assert_eq!(number, disk as u16, "it has the place of the other");
-            pool.disks[disk] = blank;
         }
         let mut turns = 0;
         while lost.iter().any(|disk| pool.state(*disk) != DeviceState::In) {
@@ -323,10 +320,7 @@ fn a_device_gets_what_was_written_although_another_one_lies() {
     pool.spoil_own(place);
     let lost = (liar + 1) % 5;
     pool.mirrors.take_out(lost as u16, "a test").unwrap();
-    let blank = MemoryDisk::new(1 << 30);
-    let device = Device::over(blank.clone(), "blank".into());
-    pool.mirrors.replace(lost as u16, device, [9; 16]).unwrap();
-    pool.disks[lost] = blank;
+    pool.replace(lost, 9);
     while pool.store.catch_up_turn() {}
     assert_eq!(pool.state(lost), DeviceState::In);
     // Now both are needed.
@@ -342,10 +336,7 @@ fn a_device_that_is_replaced_while_it_catches_up_is_given_all_anew() {
     pool.store.checkpoint().unwrap();
     for round in 0..2 {
         pool.mirrors.take_out(1, "a test").unwrap();
-        let blank = MemoryDisk::new(1 << 30);
-        let device = Device::over(blank.clone(), "blank".into());
-        pool.mirrors.replace(1, device, [round; 16]).unwrap();
-        pool.disks[1] = blank;
+        pool.replace(1, round);
         // That the first one is gone is not even noticed.
         (0..3 + round * 100).for_each(|_| _ = pool.store.catch_up_turn());
         assert!(round > 0 || pool.state(1) == DeviceState::CatchingUp);

@@ -1,6 +1,6 @@
 //! Devices that miss writes made while they were absent.
 
-use segments::{Device, DeviceState};
+use segments::DeviceState;
 
 use super::records::{records, with_log, with_log_on};
 use super::*;
@@ -283,10 +283,7 @@ fn a_device_gets_what_was_written_although_another_one_lies() {
         let place = pool.chunks()[5].1.place;
         pool.spoil(liar, place, 100);
         pool.mirrors.take_out(1, "a test").unwrap();
-        let blank = MemoryDisk::new(1 << 30);
-        let device = Device::over(blank.clone(), "blank".into());
-        pool.mirrors.replace(1, device, [9; 16]).unwrap();
-        pool.disks[1] = blank;
+        pool.replace(1, 9);
         while pool.store.catch_up_turn() {}
         assert_eq!(pool.state(1), DeviceState::In);
         for disk in [1, liar] {

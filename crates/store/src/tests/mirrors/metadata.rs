@@ -72,10 +72,7 @@ fn metadata_of_a_device_that_lies_is_repaired_after_another_one_has_got_it() {
             let lost = copies.iter().map(|(disk, _)| *disk).find(|disk| *disk != liar).unwrap();
             pool.disks[liar].flip_one(block * 4096 + 77, 3);
             pool.mirrors.take_out(lost as u16, "a test").unwrap();
-            let blank = MemoryDisk::new(1 << 30);
-            let device = Device::over(blank.clone(), "blank".into());
-            pool.mirrors.replace(lost as u16, device, [9; 16]).unwrap();
-            pool.disks[lost] = blank;
+            pool.replace(lost, 9);
             assert!(!pool.store.is_scrub_wanted(), "not before the device is in");
             while pool.store.catch_up_turn() {}
             assert!(pool.store.is_scrub_wanted(), "{count} devices, copy {nth}");

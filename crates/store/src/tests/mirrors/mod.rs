@@ -8,6 +8,7 @@ pub(super) mod records;
 
 use format::{ChunkId, ChunkRow, Codec, Place};
 use segments::{Device, DeviceSet, Segments};
+use sys::Disk;
 
 use super::integrity::COLD;
 use super::reduction::prose;
@@ -74,6 +75,16 @@ impl Pool {
     /// Returns the disk that is read first for a location: they take turns.
     fn first(&self, place: Place) -> usize {
         (self.at(place) / (256 << 10)) as usize % self.disks.len()
+    }
+
+    /// Replaces a disk that is out by a blank one of the same size; returns the number of the new
+    /// device. `random` gives it its id.
+    pub(super) fn replace(&mut self, disk: usize, random: u8) -> u16 {
+        let blank = MemoryDisk::new(self.disks[disk].len_bytes());
+        let device = Device::over(blank.clone(), "blank".into());
+        let number = self.mirrors.replace(disk as u16, device, [random; 16]).unwrap();
+        self.disks[disk] = blank;
+        number
     }
 
     /// Returns how many locations of a disk were repaired.
