@@ -119,12 +119,12 @@ impl Refused {
     }
 
     pub(crate) fn no_such_path() -> Self {
-        let text = "There is nothing at this path; /v1/openapi.json lists what there is.";
+        let text = "This path does not exist; /v1/openapi.json lists all paths.";
         Self::new(StatusCode::NOT_FOUND, "", text)
     }
 
     pub(crate) fn no_such_method() -> Self {
-        let text = "This path does not take that method; /v1/openapi.json lists what it takes.";
+        let text = "This path does not support this method; /v1/openapi.json lists the methods of each path.";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "", text)
     }
 

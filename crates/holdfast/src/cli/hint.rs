@@ -45,7 +45,7 @@ pub fn of(words: &[OsString], error: &clap::Error) -> Option<String> {
         [] => (*last).to_owned(),
         before => format!("{} or {last}", before.join(", ")),
     };
-    Some(format!("there is no {word:?} here; what is meant may be: {all} (--help tells more)"))
+    Some(format!("unknown verb {word:?}; did you mean {all}? (see --help)"))
 }
 
 /// Returns the innermost verb before a word, and its full name.
@@ -103,19 +103,19 @@ mod tests {
     #[test]
     fn what_others_call_otherwise_is_known() {
         for (line, meant) in [
-            ("holdfast volume rm v", "be: holdfast volume destroy ("),
-            ("holdfast --pool d volume delete v", "be: holdfast volume destroy ("),
-            ("holdfast volume grow v", "be: holdfast volume resize ("),
-            ("holdfast host remove h", "be: holdfast host delete ("),
-            ("holdfast volume ls --json", "be: holdfast volume list ("),
-            ("holdfast volume attach v h", "be: holdfast connect ("),
+            ("holdfast volume rm v", "mean holdfast volume destroy? ("),
+            ("holdfast --pool d volume delete v", "mean holdfast volume destroy? ("),
+            ("holdfast volume grow v", "mean holdfast volume resize? ("),
+            ("holdfast host remove h", "mean holdfast host delete? ("),
+            ("holdfast volume ls --json", "mean holdfast volume list? ("),
+            ("holdfast volume attach v h", "mean holdfast connect? ("),
             (
                 "holdfast rm v",
-                "be: holdfast volume destroy, holdfast snapshot destroy or holdfast g",
+                "mean holdfast volume destroy, holdfast snapshot destroy or holdfast g",
             ),
-            ("holdfast create v", "be: holdfast pool create, holdfast volume create or "),
-            ("holdfast snap v", "be: holdfast snapshot ("),
-            ("holdfast pool expand", "be: holdfast pool grow ("),
+            ("holdfast create v", "mean holdfast pool create, holdfast volume create or "),
+            ("holdfast snap v", "mean holdfast snapshot? ("),
+            ("holdfast pool expand", "mean holdfast pool grow? ("),
         ] {
             let hint = hint(line).unwrap();
             assert!(hint.contains(meant) && !hint.contains('\n'), "{line}: {hint}");

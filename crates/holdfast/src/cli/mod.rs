@@ -135,7 +135,7 @@ fn misspelt(words: &[OsString], error: &clap::Error) -> Failure {
     let told = text.split("\nUsage:").next().unwrap_or_default();
     let told = told.split("\nFor more information").next().unwrap_or_default();
     let told = told.trim_start_matches("error: ").trim_end();
-    Failure::Usage(format!("{told}\n(--help tells what there is)"))
+    Failure::Usage(format!("{told}\n(see --help)"))
 }
 
 fn perform(cli: &Cli) -> Result<ExitCode, Failure> {

@@ -151,8 +151,8 @@ fn of_opening(error: StoreError, place: &Place) -> Failure {
     let StoreError::Damaged(_) = &error else { return error.into() };
     let pool = place.pool.display();
     Failure::Refused(format!(
-        "{error}; holdfast inspect {pool} tells more, and holdfast salvage {pool} --to DIR gets \
-         out what can be read"
+        "{error}; holdfast inspect {pool} shows details, and holdfast salvage {pool} --to DIR \
+         copies what can still be read"
     ))
 }
 

@@ -46,7 +46,7 @@ pub fn about_table(reports: &[(&str, &About)]) -> Table {
     type Show = fn(&About) -> String;
     const LINES: [(&str, Show); 14] = [
         ("Name", |about| about.name.clone()),
-        ("Array, as INQUIRY tells", |about| about.array.clone()),
+        ("Array, by INQUIRY", |about| about.array.clone()),
         ("Durability", |about| about.durability.clone()),
         ("Scale", scale),
         ("Numbers of machines", counts),

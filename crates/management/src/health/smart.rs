@@ -149,7 +149,7 @@ pub(super) fn parse(said: &[u8]) -> Result<DeviceHealth, String> {
         let messages = &report.smartctl.messages;
         let error = messages.iter().find(|message| message.severity == "error");
         let why = error.or(messages.first()).map(|message| one_line(&message.string));
-        return Err(why.unwrap_or_else(|| "smartctl tells no health".into()));
+        return Err(why.unwrap_or_else(|| "smartctl reports no health".into()));
     }
     Ok(health)
 }

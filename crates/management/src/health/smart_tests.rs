@@ -132,7 +132,7 @@ fn a_device_without_health_data_is_shown_with_the_reason() {
     });
     let why = parse(report.to_string().as_bytes()).unwrap_err();
     assert_eq!(why, "/dev/vda: Unable to detect device type [2J");
-    assert_eq!(parse(b"{}").unwrap_err(), "smartctl tells no health");
+    assert_eq!(parse(b"{}").unwrap_err(), "smartctl reports no health");
     let long = json!({"smartctl": {"messages": [{"string": "x".repeat(100_000)}]}});
     assert_eq!(parse(long.to_string().as_bytes()).unwrap_err().len(), MESSAGE_MAX);
 }

@@ -89,19 +89,18 @@ impl fmt::Display for LogCut {
         match last_lsn {
             Some(last_lsn) => write!(
                 f,
-                "and records up to {last_lsn} at least were written behind it: all that was \
-                 answered from record {lsn} on is lost"
+                "and records up to {last_lsn} at least follow it: all changes acknowledged from \
+                 record {lsn} on are lost"
             ),
             None => write!(
                 f,
-                "if there is one: the log may end here, or all that was answered from record \
-                 {lsn} on is lost"
+                "if it exists: either the log ends here, or all changes acknowledged from record \
+                 {lsn} on are lost"
             ),
         }?;
         write!(
             f,
-            "; the checkpoint and the {followed} records behind it that stand before the damage \
-             can be read"
+            "; the checkpoint and the {followed} records between it and the damage can be read"
         )
     }
 }
