@@ -16,11 +16,24 @@ from running import START_S
 
 PROGRAM = os.environ.get("HOLDFAST_EXPORTER")
 ENDPOINTS = {
-    "/metrics": ["purefa_info", "purefa_array_space_bytes", "purefa_volume_space_bytes"],
+    "/metrics": [
+        "purefa_info",
+        "purefa_array_space_bytes",
+        "purefa_hw_component_status",
+        "purefa_network_interface_performance_bandwidth_bytes",
+        "purefa_volume_group_performance_throughput_iops",
+        "purefa_volume_group_qos_iops_limit",
+        "purefa_volume_space_bytes",
+    ],
     "/metrics/array": ["purefa_info", "purefa_array_space_bytes", "purefa_array_space_utilization"],
     "/metrics/volumes": ["purefa_volume_space_bytes", "purefa_volume_performance_latency_usec"],
-    "/metrics/hosts": ["purefa_info", "purefa_host_connections_info"],
-    "/metrics/pods": [],
+    "/metrics/hosts": [
+        "purefa_info",
+        "purefa_host_connections_info",
+        "purefa_host_performance_throughput_iops",
+        "purefa_host_space_bytes",
+    ],
+    "/metrics/pods": ["purefa_pod_performance_throughput_iops", "purefa_pod_space_bytes"],
     "/metrics/directories": [],
 }
 
@@ -35,6 +48,11 @@ def scraped(management):
     management.verb("snapshot", "create", "scraped", "--suffix", "s")
     management.verb("host", "create", "scraping", "--iqn", "iqn.2026-01.com.example:scraping")
     management.verb("connect", "scraped", "scraping")
+    management.verb("volume-group", "create", "scraped")
+    management.verb("volume-group", "limit", "scraped", "--iops", "1000")
+    management.verb("volume", "create", "scraped/volume", "--size", "1G")
+    management.verb("pod", "create", "scraped")
+    management.verb("volume", "create", "scraped::volume", "--size", "1G")
     management.verb("pool", "space", "--refresh")
     management.verb("user", "create", "scraper", "--role", "readonly")
     token = json.loads(management.verb("token", "create", "s", "--user", "scraper"))["token"]

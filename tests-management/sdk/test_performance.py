@@ -18,14 +18,18 @@ def test_the_last_second(client, prefix):
     assert total.status_code == 200 and len(list(total.total)) == 1
 
 
-def test_by_array_and_of_host_groups(client, prefix):
+def test_by_array_and_of_groups(client, prefix):
     host, group, volume = f"{prefix}-h", f"{prefix}-hg", f"{prefix}-v"
+    pod, volume_group = f"{prefix}-p", f"{prefix}-vg"
     good(client.post_volumes(names=[volume], volume=flasharray.VolumePost(provisioned=1 << 30)))
     good(client.post_hosts(names=[host], host=flasharray.HostPost()))
     good(client.post_host_groups(names=[group]))
     good(client.post_host_groups_hosts(group_names=[group], member_names=[host]))
+    good(client.post_pods(names=[pod], pod=flasharray.PodPost()))
+    good(client.post_volume_groups(names=[volume_group], volume_group=flasharray.VolumeGroupPost()))
     array = one(client.get_arrays())
     for found, name in (
+        (client.get_pods_performance_by_array(names=[pod]), pod),
         (client.get_volumes_performance_by_array(names=[volume]), volume),
         (client.get_hosts_performance_by_array(names=[host]), host),
         (client.get_host_groups_performance_by_array(names=[group]), group),
@@ -34,8 +38,11 @@ def test_by_array_and_of_host_groups(client, prefix):
         assert (found.name, found.reads_per_sec) == (name, 0)
         assert (found.array.id, found.array.name) == (array.id, array.name)
     assert one(client.get_host_groups_performance(names=[group])).writes_per_sec == 0
+    assert one(client.get_volume_groups_performance(names=[volume_group])).reads_per_sec == 0
+    assert one(client.get_pods_performance(names=[pod])).name == pod
+    for interface in good(client.get_network_interfaces_performance()):
+        assert interface.eth.received_bytes_per_sec == 0
     for ask in (
-        client.get_pods_performance_by_array,
         client.get_pods_performance_replication_by_array,
         client.get_protection_groups_performance_replication_by_array,
         client.get_pods_space,

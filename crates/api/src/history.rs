@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::page::whole;
-use crate::together::{Hosts, together};
+use crate::together::{Members, together};
 use crate::{ApiError, Interface, Refusal, Shared, blocking, ratio};
 
 /// The default time range: an hour.
@@ -277,7 +277,7 @@ enum Of {
     Array,
     /// An object, and its time of creation.
     One(Object, u64),
-    Group(Hosts),
+    Group(Members),
 }
 
 /// Returns the subject that a query names.
@@ -291,7 +291,7 @@ fn of(array: &Array, query: &HistoryQuery) -> Result<Of, array::Error> {
         return Ok(Of::One(Object::Host(host.id), host.created_ms));
     }
     if let Some(name) = &query.host_group {
-        return Ok(Of::Group(Hosts::of(array, array.host_group(name)?)));
+        return Ok(Of::Group(Members::of_host_group(array, array.host_group(name)?)));
     }
     Ok(query.port.map_or(Of::Array, |port| Of::One(Object::Port(port), 0)))
 }
@@ -330,7 +330,7 @@ fn points_of(interface: &Interface, range: &Range, of: &Of) -> Result<Vec<Point>
             Ok(points)
         }
         Of::Group(group) => {
-            let hosts: Vec<Object> = group.hosts.iter().map(|(host, _)| *host).collect();
+            let hosts: Vec<Object> = group.objects.iter().map(|(host, _)| *host).collect();
             let mut points = together(group, &history.of_objects(range, &hosts)?, range.step_ms());
             // The peaks of hosts are at different times: they don't add up to a peak of the group.
             for point in &mut points {

@@ -1,32 +1,44 @@
-//! Hosts whose activity is shown together: those that are in a host group now.
+//! Objects whose activity is summed up: the hosts of a host group, the volumes of a volume group or
+//! pod, as they are now.
 
 use std::collections::BTreeMap;
 
-use array::{Array, HostGroupInfo};
+use array::{Array, ContainerInfo, HostGroupInfo};
 use history::{Object, Point, Series};
 
-/// Hosts that are one item of a list, and when each was made, in milliseconds since 1970.
-pub(crate) struct Hosts {
+/// An item of a list, and the objects whose activity it sums up.
+pub(crate) struct Members {
     pub(crate) name: String,
-    pub(crate) hosts: Vec<(Object, u64)>,
+    /// The objects, and when each was created, in milliseconds since 1970.
+    pub(crate) objects: Vec<(Object, u64)>,
 }
 
-impl Hosts {
-    /// Those of a host group.
-    pub(crate) fn of(array: &Array, group: HostGroupInfo) -> Self {
+impl Members {
+    /// Returns the hosts of a host group.
+    pub(crate) fn of_host_group(array: &Array, group: HostGroupInfo) -> Self {
         let host = |name: &String| {
             let host = array.host(name).ok()?;
             Some((Object::Host(host.id), host.created_ms))
         };
-        Self { hosts: group.hosts.iter().filter_map(host).collect(), name: group.name }
+        Self { objects: group.hosts.iter().filter_map(host).collect(), name: group.name }
+    }
+
+    /// Returns the volumes of a volume group or pod.
+    pub(crate) fn of_container(array: &Array, container: ContainerInfo) -> Self {
+        let volume = |name: &String| {
+            let volume = array.volume(name).ok()?;
+            Some((Object::Volume(volume.id.0), volume.created_ms))
+        };
+        let objects = container.volumes.iter().filter_map(volume).collect();
+        Self { objects, name: container.name }
     }
 }
 
-/// The samples of the hosts of a group together. A sample is left out if it is not known of all of
-/// them; a host did nothing before it was made.
-pub(crate) fn together(group: &Hosts, found: &BTreeMap<Object, Series>, step_ms: u64) -> Series {
+/// Returns the sums of the samples of all members. Leaves out samples that are not known for all of
+/// them; a member did nothing before it was created.
+pub(crate) fn together(of: &Members, found: &BTreeMap<Object, Series>, step_ms: u64) -> Series {
     let mut sums: BTreeMap<u64, (Point, usize)> = BTreeMap::new();
-    let series = group.hosts.iter().filter_map(|(host, _)| found.get(host));
+    let series = of.objects.iter().filter_map(|(object, _)| found.get(object));
     let covered = series.clone().flatten().fold(BTreeMap::new(), |mut most, point| {
         let known: &mut u64 = most.entry(point.start_ms).or_default();
         *known = point.covered_ms.max(*known);
@@ -43,7 +55,7 @@ pub(crate) fn together(group: &Hosts, found: &BTreeMap<Object, Series>, step_ms:
     }
     let is_whole = |(point, count): &(Point, usize)| {
         let end_ms = point.start_ms.saturating_add(step_ms);
-        group.hosts.iter().filter(|(_, made_ms)| *made_ms < end_ms).count() == *count
+        of.objects.iter().filter(|(_, created_ms)| *created_ms < end_ms).count() == *count
     };
     sums.into_values().filter(is_whole).map(|(point, _)| point).collect()
 }
@@ -61,10 +73,10 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_of_a_group_is_known_if_it_is_of_each_host() {
+    fn a_sample_of_a_group_is_known_if_it_is_known_for_each_member() {
         let (one, other) = (Object::Host(1), Object::Host(2));
         // The other was made in the second step; its fourth is not known, its fifth in part.
-        let group = Hosts { name: "g".into(), hosts: vec![(one, 0), (other, 150)] };
+        let group = Members { name: "g".into(), objects: vec![(one, 0), (other, 150)] };
         let of_one = (0..6).map(|n| point(n * 100, 100, 1)).collect();
         let of_other = [(1, 100), (2, 100), (4, 50), (5, 100)]
             .map(|(n, covered_ms)| point(n * 100, covered_ms, 10))
@@ -75,7 +87,7 @@ mod tests {
             .map(|it| (it.start_ms, it.covered_ms, it.activity.0[0].ok))
             .collect();
         assert_eq!(known, [(0, 100, 1), (100, 100, 11), (200, 100, 11), (500, 100, 11)]);
-        let nobody = Hosts { name: "n".into(), hosts: vec![] };
+        let nobody = Members { name: "n".into(), objects: vec![] };
         assert!(together(&nobody, &found, 100).is_empty());
     }
 }

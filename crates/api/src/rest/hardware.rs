@@ -153,15 +153,19 @@ pub struct RestHardware {
     pub index: u32,
     /// Its model.
     pub model: String,
-    /// `ok`.
+    /// `ok`, `unhealthy` (a drive, by its own report), `critical` (out or not ready) or
+    /// `not_installed` (missing).
     pub status: String,
     /// Its serial number: empty, because the array does not know the machine's.
     pub serial: String,
-    /// `controller`.
+    /// Its temperature in degrees Celsius, if it reports one.
+    #[schema(required = true)]
+    pub temperature: Option<i64>,
+    /// `controller` or `drive_bay`.
     pub r#type: String,
 }
 
-/// Lists the known parts of the array: its controllers.
+/// Lists the known parts of the array: its controllers and its drives.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/hardware",
@@ -179,11 +183,39 @@ pub(super) async fn hardware(State(interface): Shared, query: Query) -> Answer {
             model: "Holdfast".into(),
             status: if controller.status == "ready" { "ok" } else { "critical" }.into(),
             serial: String::new(),
+            temperature: None,
             r#type: "controller".into(),
         };
-        (0..).zip(Controller::all(interface)).map(one).collect()
+        let controllers = (0..).zip(Controller::all(interface)).map(one);
+        let drives = interface.devices().devices.into_iter().map(RestHardware::from);
+        controllers.chain(drives).collect()
     })
     .await
+}
+
+impl From<Device> for RestHardware {
+    fn from(device: Device) -> Self {
+        let index = device.number.into();
+        let temperature = device.health.as_ref().and_then(|health| health.temperature_c);
+        let drive = RestDrive::from(device);
+        let status = match drive.status.as_str() {
+            "healthy" | "recovering" => "ok",
+            "unhealthy" => "unhealthy",
+            "missing" => "not_installed",
+            _ => "critical",
+        };
+        Self {
+            name: drive.name,
+            details: drive.details,
+            identify_enabled: false,
+            index,
+            model: String::new(),
+            status: status.into(),
+            serial: String::new(),
+            temperature,
+            r#type: "drive_bay".into(),
+        }
+    }
 }
 
 /// A port to which hosts log in.

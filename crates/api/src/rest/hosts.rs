@@ -1,12 +1,17 @@
 //! `hosts`.
 
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
-use array::{ChapChange, ChapUser, HostInfo, HostName, InitiatorName, NewHost, Personality};
+use array::{
+    ChapChange, ChapUser, HostInfo, HostName, InitiatorName, NewHost, Personality, SpaceSums,
+};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::joint_space::SUMMED_MAX;
+use super::space::RestJointSpace;
 use super::{
     Answer, Body, HIDDEN, Items, ItemsOf, ListParams, Listed, Listing, MaybeNamed, NameParams,
     Named, Query, Refusals, Refused, answer, each,
@@ -39,6 +44,10 @@ pub struct RestHost {
     pub preferred_arrays: Vec<Named>,
     /// How many paths it is logged in on.
     pub port_connectivity: RestConnectivity,
+    /// The stored data of the volumes that are connected to it. `null` from the host on with which
+    /// the hosts of a list have over a million connections.
+    #[schema(required = true)]
+    pub space: Option<RestJointSpace>,
 }
 
 /// How many paths a host is logged in on.
@@ -48,27 +57,33 @@ pub struct RestConnectivity {
     pub details: String,
 }
 
-/// The portals at which hosts are logged in.
-struct Paths(HashMap<String, BTreeSet<u16>>);
+/// The source of the listed hosts: the portals at which hosts are logged in, and the space of their
+/// volumes.
+struct Shown<'a> {
+    paths: HashMap<String, BTreeSet<u16>>,
+    space: RefCell<SpaceSums<'a>>,
+}
 
-impl Paths {
-    fn now(interface: &Interface) -> Self {
+impl<'a> Shown<'a> {
+    fn now(interface: &'a Interface) -> Self {
         let mut paths: HashMap<String, BTreeSet<u16>> = HashMap::new();
         for session in sessions::named(interface) {
             if let Some(host) = session.host {
                 paths.entry(host).or_default().insert(session.portal);
             }
         }
-        Self(paths)
+        Self { paths, space: RefCell::new(interface.array.space_sums(SUMMED_MAX)) }
     }
 
-    fn show(&self, host: HostInfo) -> RestHost {
-        let details = match self.0.get(&host.name).map_or(0, BTreeSet::len) {
+    fn one(&self, host: HostInfo) -> RestHost {
+        let details = match self.paths.get(&host.name).map_or(0, BTreeSet::len) {
             0 => "None",
             1 => "Single Path",
             _ => "Redundant",
         };
-        RestHost::new(host, details)
+        // Also `None` for a host that was deleted after it was listed.
+        let space = self.space.borrow_mut().of_host(&host.name).ok();
+        RestHost::new(host, details, space.map(RestJointSpace::from))
     }
 }
 
@@ -90,7 +105,7 @@ pub struct RestChap {
 }
 
 impl RestHost {
-    fn new(host: HostInfo, details: &str) -> Self {
+    fn new(host: HostInfo, details: &str, space: Option<RestJointSpace>) -> Self {
         let hidden = |user: &Option<String>| user.as_ref().map(|_| HIDDEN.to_owned());
         Self {
             name: host.name,
@@ -109,6 +124,7 @@ impl RestHost {
             personality: host.personality.map(|personality| personality.to_string()),
             preferred_arrays: Vec::new(),
             port_connectivity: RestConnectivity { details: details.to_owned() },
+            space,
         }
     }
 }
@@ -135,8 +151,8 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     let (names, listing) = (query.list("names")?, Listing::take(&mut query)?);
     query.end()?;
     answer(interface, move |interface| {
-        let (array, paths) = (&interface.array, Paths::now(interface));
-        let show = |host| paths.show(host);
+        let (array, shown) = (&interface.array, Shown::now(interface));
+        let show = |host| shown.one(host);
         if !names.is_empty() {
             return listing.all(&each(&names, |name| Ok(show(array.host(name)?)))?);
         }
@@ -216,8 +232,8 @@ pub(super) async fn create(
             let (initiators, chap) = (initiators.clone(), chap.clone());
             Ok(NewHost { name: host, initiators, chap, personality, created_ms })
         })?;
-        let (made, paths) = (interface.array.create_hosts(new)?, Paths::now(interface));
-        Items::of(made.into_iter().map(|host| paths.show(host)))
+        let (made, shown) = (interface.array.create_hosts(new)?, Shown::now(interface));
+        Items::of(made.into_iter().map(|host| shown.one(host)))
     })
     .await
 }
@@ -319,8 +335,8 @@ pub(super) async fn change(
             personality: asked.personality.map(|text| personality(&text)).transpose()?,
         };
         let changed = interface.array.change_hosts(&names, &change)?;
-        let paths = Paths::now(interface);
-        Items::of(changed.into_iter().map(|host| paths.show(host)))
+        let shown = Shown::now(interface);
+        Items::of(changed.into_iter().map(|host| shown.one(host)))
     })
     .await
 }

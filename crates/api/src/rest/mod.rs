@@ -54,6 +54,7 @@ mod hardware;
 mod host_groups;
 mod hosts;
 mod ids;
+mod interface_performance;
 mod joint_space;
 mod list;
 mod lists;
@@ -174,9 +175,13 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(performance_lists::of_volumes))
         .routes(routes!(performance_lists::of_hosts))
         .routes(routes!(performance_groups::of_host_groups))
+        .routes(routes!(performance_groups::of_volume_groups))
+        .routes(routes!(interface_performance::of_interfaces))
+        .routes(routes!(performance_groups::of_pods))
         .routes(routes!(performance_by_array::of_volumes))
         .routes(routes!(performance_by_array::of_hosts))
         .routes(routes!(performance_by_array::of_host_groups))
+        .routes(routes!(performance_by_array::of_pods))
         .routes(routes!(hardware::controllers))
         .routes(routes!(hardware::drives, hardware::change_drives))
         .routes(routes!(hardware::hardware, hardware::change_hardware))

@@ -1,12 +1,13 @@
 //! `volumes/performance/by-array` and the like: the same as without `by-array`, each item with the
 //! array that it was measured on. That is this one: nothing is on several arrays.
 
+use array::ContainerKind;
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::ids::{Ids, Kind};
-use super::performance_groups::groups;
+use super::performance_groups::{containers, host_groups};
 use super::performance_lists::{
     RestHostPerformance, RestVolumePerformance, Sampled, TimeParams, hosts, volumes,
 };
@@ -101,5 +102,17 @@ pub(super) async fn of_hosts(State(interface): Shared, query: Query) -> Answer {
     responses((status = 200, body = ItemsOf<RestByArray<RestHostPerformance>>), Refusals)
 )]
 pub(super) async fn of_host_groups(State(interface): Shared, query: Query) -> Answer {
-    groups(interface, query, RestByArray::new).await
+    host_groups(interface, query, RestByArray::new).await
+}
+
+/// Returns the activity on the volumes of pods, with the array.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/pods/performance/by-array",
+    tag = "pods",
+    params(SelectionParams, DestroyedParam, TimeParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestByArray<RestVolumePerformance>>), Refusals)
+)]
+pub(super) async fn of_pods(State(interface): Shared, query: Query) -> Answer {
+    containers(interface, ContainerKind::Pod, query, RestByArray::new).await
 }

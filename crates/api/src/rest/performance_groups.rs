@@ -1,26 +1,36 @@
-//! `host-groups/performance`: the summed activity of the hosts that are now in each group; and the
-//! parts shared with the list of hosts.
+//! `host-groups/performance`, `volume-groups/performance`, `pods/performance`: the summed activity
+//! of the hosts or volumes that are now in each; and the parts shared with the list of hosts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use array::HOST_GROUPS_MAX;
+use array::{ContainerInfo, ContainerKind, HOST_GROUPS_MAX};
 use axum::extract::State;
 use history::{Activity, Object, Series};
 
+use super::containers::{find, id_kind, name_of};
+use super::ids::Ids;
 use super::performance::RestPerformance;
 use super::performance_by_array::{RestArrayNamed, Shown};
-use super::performance_lists::{RestHostPerformance, TimeParams, Times, of_objects, time_of};
-use super::{
-    Answer, ItemsOf, ListParams, Listed, Listing, NameParams, Query, Refusals, Refused, answer,
-    each,
+use super::performance_lists::{
+    RestHostPerformance, RestVolumePerformance, TimeParams, Times, of_objects, time_of,
 };
-use crate::together::{Hosts, together};
+use super::{
+    Answer, DestroyedParam, ItemsOf, ListParams, Listed, Listing, NameParams, Query, Refusals,
+    Refused, Selection, SelectionParams, answer, each,
+};
+use crate::together::{Members, together};
 use crate::{Interface, Shared};
 
-/// Returns the samples of an item from the samples of its hosts; the last number is a step, in
+/// Returns the samples of an item from the samples of its members; the last number is a step, in
 /// milliseconds.
-pub(super) type SeriesOf = fn(&Hosts, &BTreeMap<Object, Series>, u64) -> Series;
+type SeriesOf = fn(&Members, &BTreeMap<Object, Series>, u64) -> Series;
+
+/// Returns the samples of an item with one member.
+pub(super) fn alone(of: &Members, found: &BTreeMap<Object, Series>, _: u64) -> Series {
+    let found = of.objects.first().and_then(|(object, _)| found.get(object));
+    found.cloned().unwrap_or_default()
+}
 
 /// Returns the activity of the hosts of host groups.
 #[utoipa::path(
@@ -31,64 +41,120 @@ pub(super) type SeriesOf = fn(&Hosts, &BTreeMap<Object, Series>, u64) -> Series;
     responses((status = 200, body = ItemsOf<RestHostPerformance>), Refusals)
 )]
 pub(super) async fn of_host_groups(State(interface): Shared, query: Query) -> Answer {
-    groups(interface, query, |_, performance| performance).await
+    host_groups(interface, query, |_, performance| performance).await
+}
+
+/// Returns the activity on the volumes of volume groups.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/volume-groups/performance",
+    tag = "volume-groups",
+    params(SelectionParams, DestroyedParam, TimeParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestVolumePerformance>), Refusals)
+)]
+pub(super) async fn of_volume_groups(State(interface): Shared, query: Query) -> Answer {
+    containers(interface, ContainerKind::VolumeGroup, query, |_, performance| performance).await
+}
+
+/// Returns the activity on the volumes of pods.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/pods/performance",
+    tag = "pods",
+    params(SelectionParams, DestroyedParam, TimeParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestVolumePerformance>), Refusals)
+)]
+pub(super) async fn of_pods(State(interface): Shared, query: Query) -> Answer {
+    containers(interface, ContainerKind::Pod, query, |_, performance| performance).await
 }
 
 /// Returns the list of host groups, each item in its output format.
-pub(super) async fn groups<T: Listed + Clone + 'static>(
-    interface: Arc<Interface>,
-    query: Query,
-    show: Shown<RestHostPerformance, T>,
-) -> Answer {
-    of_hosts_together(interface, query, show, named, together).await
-}
-
-/// Returns the list of items that sum up hosts: `find` returns the named ones, or all.
-pub(super) async fn of_hosts_together<T: Listed + Clone + 'static>(
+pub(super) async fn host_groups<T: Listed + Clone + 'static>(
     interface: Arc<Interface>,
     mut query: Query,
     show: Shown<RestHostPerformance, T>,
-    find: fn(&Interface, &[String]) -> Result<Vec<Hosts>, Refused>,
+) -> Answer {
+    let names = query.list("names")?;
+    let find = move |interface: &Interface| {
+        let array = &interface.array;
+        let found = match names.is_empty() {
+            true => array.host_groups(None, HOST_GROUPS_MAX),
+            false => each(&names, |name| Ok(array.host_group(name)?))?,
+        };
+        let of = |group| ((), Members::of_host_group(array, group));
+        Ok(found.into_iter().map(of).collect())
+    };
+    let item = move |array: &RestArrayNamed, (): &(), name, time, performance| {
+        show(array, RestHostPerformance { name, time, performance })
+    };
+    summed(interface, query, find, item, together).await
+}
+
+/// Returns the list of volume groups or pods, each item in its output format.
+pub(super) async fn containers<T: Listed + Clone + 'static>(
+    interface: Arc<Interface>,
+    kind: ContainerKind,
+    mut query: Query,
+    show: Shown<RestVolumePerformance, T>,
+) -> Answer {
+    let selection = Selection::take_with_destroyed(&mut query)?;
+    let find = move |interface: &Interface| {
+        let (array, destroyed) = (&interface.array, selection.destroyed);
+        let found = match selection.is_empty() {
+            true => array.containers(kind, None, destroyed, array::CONTAINERS_MAX),
+            false => {
+                let names = selection.names(|id| name_of(interface, kind, id))?;
+                each(&names, |name| Ok(find(interface, kind, name, destroyed)?))?
+            }
+        };
+        let ids = Ids::of(array);
+        let of = |container: ContainerInfo| {
+            (ids.id(id_kind(kind), container.id), Members::of_container(array, container))
+        };
+        Ok(found.into_iter().map(of).collect())
+    };
+    let item = move |array: &RestArrayNamed, id: &String, name, time, performance| {
+        show(array, RestVolumePerformance { id: id.clone(), name, time, performance })
+    };
+    summed(interface, query, find, item, together).await
+}
+
+/// Returns the list of items that sum up members: `find` returns the members of each item, with
+/// what else `item` needs to show a sample of it, besides its name and the time of the sample.
+pub(super) async fn summed<Id: 'static, T: Listed + Clone + 'static>(
+    interface: Arc<Interface>,
+    mut query: Query,
+    find: impl FnOnce(&Interface) -> Result<Vec<(Id, Members)>, Refused> + Send + 'static,
+    item: impl Fn(&RestArrayNamed, &Id, String, u64, RestPerformance) -> T + Send + 'static,
     series_of: SeriesOf,
 ) -> Answer {
-    let (names, times) = (query.list("names")?, Times::take(&mut query)?);
+    let times = Times::take(&mut query)?;
     let listing = Listing::take(&mut query)?;
     query.end()?;
     answer(interface, move |interface| {
-        let (items, array) = (find(interface, &names)?, RestArrayNamed::of(interface));
-        let item = |of: &Hosts, time, performance| {
-            let name = of.name.clone();
-            show(&array, RestHostPerformance { name, time, performance })
+        let (items, array) = (find(interface)?, RestArrayNamed::of(interface));
+        let item = |(id, of): &(Id, Members), time, performance| {
+            item(&array, id, of.name.clone(), time, performance)
         };
         let Some(times) = times else {
             let tick = interface.history.latest();
             let time = time_of(interface, &tick);
-            let one = |of: &Hosts| {
+            let one = |of: &(Id, Members)| {
                 let mut sum = Activity::default();
-                let found = of.hosts.iter().filter_map(|(host, _)| tick.objects.get(host));
+                let found = of.1.objects.iter().filter_map(|(object, _)| tick.objects.get(object));
                 found.for_each(|activity| sum.merge(activity));
                 item(of, time, RestPerformance::of(&sum, tick.covered_ms))
             };
             return listing.all(&items.iter().map(one).collect::<Vec<_>>());
         };
         let range = times.range((interface.now_ms)())?;
-        let objects = items.iter().flat_map(|of| of.hosts.iter().copied()).collect();
+        let objects = items.iter().flat_map(|(_, of)| of.objects.iter().copied()).collect();
         let found = of_objects(interface, &times, &range, &objects)?;
         let rows = items.iter().flat_map(|of| {
-            let series = series_of(of, &found, range.step_ms()).into_iter();
+            let series = series_of(&of.1, &found, range.step_ms()).into_iter();
             series.map(|it| item(of, it.start_ms, RestPerformance::of_point(&it)))
         });
         listing.all(&rows.collect::<Vec<_>>())
     })
     .await
-}
-
-/// Returns the named host groups, or all.
-fn named(interface: &Interface, names: &[String]) -> Result<Vec<Hosts>, Refused> {
-    let array = &interface.array;
-    let found = match names.is_empty() {
-        true => array.host_groups(None, HOST_GROUPS_MAX),
-        false => each(names, |name| Ok(array.host_group(name)?))?,
-    };
-    Ok(found.into_iter().map(|group| Hosts::of(array, group)).collect())
 }

@@ -16,14 +16,14 @@ use utoipa::{IntoParams, ToSchema};
 use super::ids::{Ids, Kind};
 use super::performance::{RestPerformance, TOTALLED};
 use super::performance_by_array::{RestArrayNamed, Shown};
-use super::performance_groups::{SeriesOf, of_hosts_together};
+use super::performance_groups::{alone, summed};
 use super::volumes::{find, listed, name_of};
 use super::{
     Answer, DestroyedParam, ItemsOf, ListParams, Listed, Listing, NameParams, Query, Refusals,
     Refused, Selection, SelectionParams, answer, each,
 };
 use crate::history::Unknown;
-use crate::together::Hosts;
+use crate::together::Members;
 use crate::{Interface, Shared};
 
 /// The maximum number of samples of all objects of a request.
@@ -105,12 +105,12 @@ pub struct RestArrayPerformance {
     pub performance: RestPerformance,
 }
 
-/// The activity of hosts on a volume.
+/// The activity of hosts on a volume, or on the volumes of a volume group or pod.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestVolumePerformance {
-    /// The volume's id.
+    /// The id of the volume, volume group or pod.
     pub id: String,
-    /// The volume's name.
+    /// Its name.
     pub name: String,
     /// When the sample begins, in milliseconds since 1970; for the last second, when it ends.
     pub time: u64,
@@ -323,29 +323,29 @@ pub(super) async fn of_hosts(State(interface): Shared, query: Query) -> Answer {
 /// Returns the list of hosts, each item in its output format.
 pub(super) async fn hosts<T: Listed + Clone + 'static>(
     interface: Arc<Interface>,
-    query: Query,
+    mut query: Query,
     show: Shown<RestHostPerformance, T>,
 ) -> Answer {
-    let series: SeriesOf = |host, found, _| {
-        let found = host.hosts.first().and_then(|(object, _)| found.get(object));
-        found.cloned().unwrap_or_default()
+    let names = query.list("names")?;
+    let item = move |array: &RestArrayNamed, (): &(), name, time, performance| {
+        show(array, RestHostPerformance { name, time, performance })
     };
-    of_hosts_together(interface, query, show, hosts_named, series).await
+    summed(interface, query, move |interface| hosts_named(interface, &names), item, alone).await
 }
 
 /// Returns hosts by name: the named ones, or all.
-fn hosts_named(interface: &Interface, names: &[String]) -> Result<Vec<Hosts>, Refused> {
+fn hosts_named(interface: &Interface, names: &[String]) -> Result<Vec<((), Members)>, Refused> {
     let array = &interface.array;
-    let one = |host: HostInfo| Hosts {
-        name: host.name,
-        hosts: vec![(Object::Host(host.id), host.created_ms)],
+    let one = |host: HostInfo| {
+        let objects = vec![(Object::Host(host.id), host.created_ms)];
+        ((), Members { name: host.name, objects })
     };
     if !names.is_empty() {
         return each(names, |name| Ok(one(array.host(name)?)));
     }
-    let mut all: Vec<Hosts> = Vec::new();
+    let mut all: Vec<((), Members)> = Vec::new();
     loop {
-        let found = array.hosts(all.last().map(|host| host.name.as_str()), PIECE);
+        let found = array.hosts(all.last().map(|(_, host)| host.name.as_str()), PIECE);
         let is_last = found.len() < PIECE;
         all.extend(found.into_iter().map(one));
         if is_last {

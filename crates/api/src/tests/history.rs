@@ -14,7 +14,8 @@ fn sums(ok: u64, bytes: u64, ok_latency_us: u64) -> ClassSums {
 /// Returns an array with two volumes and a host; the first volume and the host have reads and
 /// copies.
 async fn busy() -> World {
-    let facts = Facts { port_ids: vec![1], ..Facts::default() };
+    let portals = vec!["192.0.2.1:3260".into()];
+    let facts = Facts { port_ids: vec![1], portals, ..Facts::default() };
     let world = World::of(Arc::new(Quiet), Arc::new(devices::OneDevice), facts);
     for name in ["v1", "v2"] {
         let new = json!({"name": name, "size_bytes": 1 << 30});
@@ -143,6 +144,41 @@ async fn performance_is_reported_for_the_array_and_for_host_groups() {
     assert!(items(&world, other).await.is_empty());
     let path = "/api/2.26/host-groups/performance?names=h";
     assert_eq!(world.ask("GET", path, None).await.0, 400);
+}
+
+/// Found with the published exporter: these had no figures, although the array has them.
+#[tokio::test]
+async fn performance_is_reported_for_pods_volume_groups_and_interfaces() {
+    let world = busy().await;
+    for path in ["pods?names=p,empty", "volume-groups?names=vg"] {
+        assert_eq!(world.ask("POST", &format!("/api/2.26/{path}"), None).await.0, 200, "{path}");
+    }
+    let samples = "start_time=0&end_time=1235&resolution=30000";
+    for (list, name, from, body) in [
+        ("volume-groups", "vg", "v1", json!({"volume_group": {"name": "vg"}})),
+        ("pods", "p", "vg%2Fv1", json!({"pod": {"name": "p"}})),
+    ] {
+        let path = format!("/api/2.26/volumes?names={from}");
+        let (status, told) = world.ask("PATCH", &path, Some(body)).await;
+        assert_eq!(status, 200, "{told}");
+        for query in [String::new(), format!("&{samples}")] {
+            let told = items(&world, &format!("{list}/performance?names={name}{query}")).await;
+            assert_eq!(told.len(), 1, "{list}{query}: {told:?}");
+            assert_eq!(told[0]["reads_per_sec"], 100, "{list}{query}");
+            let (_, all) = world.ask("GET", &format!("/api/2.26/{list}?names={name}"), None).await;
+            assert_eq!(told[0]["id"], all["items"][0]["id"]);
+        }
+    }
+    assert_eq!(items(&world, "pods/performance?names=empty").await[0]["reads_per_sec"], 0);
+    assert_eq!(items(&world, "pods/performance/by-array").await.len(), 2);
+    assert!(items(&world, "pods/performance?destroyed=true").await.is_empty());
+    let ports = items(&world, "network-interfaces/performance").await;
+    assert!(ports[0]["eth"]["transmitted_bytes_per_sec"].as_u64().unwrap() > 0, "{ports:?}");
+    assert!(ports[0]["eth"]["received_packets_per_sec"].is_null());
+    let path = format!("network-interfaces/performance?names=CT0.ETH0&{samples}");
+    assert_eq!(items(&world, &path).await[0]["name"], "ct0.eth0");
+    let none = "/api/2.26/network-interfaces/performance?names=ct9.eth9";
+    assert_eq!(world.ask("GET", none, None).await.0, 400);
 }
 
 #[tokio::test]

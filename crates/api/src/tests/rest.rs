@@ -141,7 +141,7 @@ async fn what_the_array_does_not_have_is_an_empty_list_and_can_not_be_made() {
         assert_eq!(status, 400, "{path}: {refused}");
         assert!(message(&refused).contains("not supported"), "{path}: {refused}");
     }
-    for path in ["volume-groups/tags", "pods/performance/by-array", "resource-accesses/status"] {
+    for path in ["volume-groups/tags", "pods/performance/replication", "resource-accesses/status"] {
         let (status, page) = world.ask("GET", &format!("/api/2.26/{path}"), None).await;
         assert_eq!((status, &page["items"]), (200, &json!([])), "{path}: {page}");
     }
