@@ -73,7 +73,7 @@ def test_ports_and_controllers(management, client):
     assert port.iqn == management.array.told["target_name"]
     assert port.portal == management.array.told["portals"][0]
     assert one(client.get_network_interfaces()).services == ["iscsi"]
-    assert names(client.get_hardware()) == ["CT0"]
+    assert sorted(names(client.get_hardware())) == ["CH0.BAY0", "CT0"]
     drive = one(client.get_drives(filter="status='healthy'"))
     assert drive.name == "CH0.BAY0" and drive.type == "SSD" and drive.capacity > 0
     refused(client.get_ports(names=["CT9"]), "CT9 does not exist.")

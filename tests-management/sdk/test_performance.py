@@ -40,12 +40,12 @@ def test_by_array_and_of_groups(client, prefix):
     assert one(client.get_host_groups_performance(names=[group])).writes_per_sec == 0
     assert one(client.get_volume_groups_performance(names=[volume_group])).reads_per_sec == 0
     assert one(client.get_pods_performance(names=[pod])).name == pod
+    assert one(client.get_pods_space(names=[pod])).name == pod
     for interface in good(client.get_network_interfaces_performance()):
         assert interface.eth.received_bytes_per_sec == 0
     for ask in (
         client.get_pods_performance_replication_by_array,
         client.get_protection_groups_performance_replication_by_array,
-        client.get_pods_space,
         client.get_realms_space,
         client.get_directories_space,
         client.get_resource_accesses_status,
