@@ -250,7 +250,8 @@ pub struct VolumeCreate {
     pub connect: Option<VolumeConnect>,
 }
 
-/// What a new volume is connected to, each with the lowest free LUN; 500 in all at most.
+/// What a new volume is connected to, each with a free LUN that was not released within the last
+/// four hours; 500 in all at most.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeConnect {

@@ -67,6 +67,7 @@ pub use objects::notifications::{
     Encryption, Notifications, Relay, RelayChange, RelayPassword, SyslogServer, Watcher,
 };
 pub use objects::ports::PORTS_MAX;
+pub use objects::releases::{LUN_REST_MS, RELEASES_MAX};
 pub use objects::settings::{ERADICATION_DELAY_S, Settings, SettingsChange};
 pub use objects::snapshots::SNAPSHOTS_MAX;
 pub use objects::snmp::{

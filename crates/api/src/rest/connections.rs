@@ -293,7 +293,7 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
 #[serde(deny_unknown_fields)]
 pub struct ConnectionPost {
     /// 1 to 16383; by default the lowest free one for a host, and the next one from 254 down for a
-    /// host group.
+    /// host group, of those that were not released within the last four hours.
     pub lun: Option<u16>,
 }
 

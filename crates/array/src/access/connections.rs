@@ -1,14 +1,15 @@
 //! Connections: which hosts see which volumes, and at which LUN.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use block::VolumeId;
 use store::Change;
 
+use super::free_luns::HostLuns;
 use crate::array::Array;
 use crate::error::Error;
-use crate::objects::connections::{CONNECTIONS_SHOWN_MAX, LUN_MAX, check_lun_range};
+use crate::objects::connections::{CONNECTIONS_SHOWN_MAX, check_lun_range};
 use crate::objects::hosts::HostId;
 use crate::record;
 use crate::state::State;
@@ -41,7 +42,8 @@ pub(crate) fn check_shown(count: usize) -> Result<(), Error> {
 }
 
 impl Array {
-    /// Connects a volume to a host, under `lun` or the lowest free one.
+    /// Connects a volume to a host, under `lun` or the lowest free one that was not released within
+    /// the last hours: see [`crate::LUN_REST_MS`].
     ///
     /// # Errors
     /// `no_such_volume`, `no_such_host`, `connection_exists`, `lun_in_use`, `invalid_lun`,
@@ -52,7 +54,9 @@ impl Array {
         host: &str,
         lun: Option<u16>,
     ) -> Result<ConnectionInfo, Error> {
-        self.change(|state| plan_connection(state, volume, host, lun, &Taken::default()), connect)
+        let plan =
+            |state: &State| plan_connection(state, volume, host, lun, &mut HostLuns::default());
+        self.change(plan, connect)
     }
 
     /// Disconnects a volume from a host.
@@ -172,9 +176,6 @@ fn of_host(
     found.extend(luns.into_iter().take(limit).filter_map(info));
 }
 
-/// LUNs of hosts that are assigned to volumes in the same commit.
-pub(crate) type Taken = BTreeSet<(HostId, u16)>;
-
 /// A connection to add to the state.
 pub(crate) type Planned = (HostId, VolumeId, ConnectionInfo);
 
@@ -183,7 +184,7 @@ pub(crate) fn plan_connection(
     volume: &str,
     host: &str,
     lun: Option<u16>,
-    taken: &Taken,
+    luns: &mut HostLuns,
 ) -> Result<(Change, Planned), Error> {
     let volume = state.volume(volume)?;
     let (host_id, entry) = state.host(host)?;
@@ -197,24 +198,21 @@ pub(crate) fn plan_connection(
         let ConnectionInfo { volume, host, lun, .. } = info(lun);
         return Err(Error::ConnectionExists { volume, to: format!("host {host}"), lun });
     }
-    // One change gives a host its LUNs in order: the search continues after the last of them.
-    let last = taken.range((host_id, 0)..=(host_id, LUN_MAX)).next_back().map(|(_, lun)| *lun);
-    let lun = match lun {
-        None => free_lun(state, entry, last.unwrap_or(0))?,
-        Some(lun) => check_lun(state, host, lun)?,
-    };
     let id = volume.record.id;
+    let lun = match lun {
+        None => luns.assign(state, host_id, entry, Some(id))?,
+        Some(lun) => {
+            check_lun(state, host, lun)?;
+            if !luns.take(state, host_id, entry, lun) {
+                let ConnectionInfo { volume, host, lun, .. } = info(lun);
+                return Err(Error::LunInUse { lun, of: format!("host {host}"), volume });
+            }
+            lun
+        }
+    };
     let row = (record::connection_key(host_id, id), Some(record::connection(lun)?));
     let change = Change { config: vec![row], ..Change::default() };
     Ok((change, (host_id, id, info(lun))))
-}
-
-/// Returns the lowest LUN after one that neither a host nor its group uses.
-pub(super) fn free_lun(state: &State, host: &HostEntry, after: u16) -> Result<u16, Error> {
-    let shared = state.group_of(host);
-    host.free_luns(after)
-        .find(|lun| !shared.is_some_and(|group| group.luns.contains_key(lun)))
-        .ok_or(Error::Limit { what: "LUNs of one host", limit: usize::from(LUN_MAX) })
 }
 
 pub(crate) fn connect(state: &mut State, (host, volume, info): Planned) -> ConnectionInfo {
@@ -249,12 +247,12 @@ pub(crate) fn disconnect(state: &mut State, (host, volume, lun): (HostId, Volume
     state.disconnect(host, volume, lun);
 }
 
-fn check_lun(state: &State, host: &str, lun: u16) -> Result<u16, Error> {
+fn check_lun(state: &State, host: &str, lun: u16) -> Result<(), Error> {
     check_lun_range(lun)?;
     let (_, entry) = state.host(host)?;
     let shared = state.group_of(entry).and_then(|group| group.luns.get(&lun));
     match entry.luns().get(&lun).or(shared).and_then(|id| state.volumes().get(id)) {
-        None => Ok(lun),
+        None => Ok(()),
         Some(other) => Err(Error::LunInUse {
             lun,
             of: format!("host {}", entry.host.name),

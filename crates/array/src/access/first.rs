@@ -3,7 +3,7 @@
 use block::VolumeId;
 use store::Change;
 
-use super::connections::free_lun;
+use super::free_luns::HostLuns;
 use super::shared::SharedLuns;
 use crate::array::distinct::{CHANGES_MAX, check_all};
 use crate::error::Error;
@@ -12,7 +12,8 @@ use crate::objects::hosts::HostId;
 use crate::record;
 use crate::state::State;
 
-/// The hosts and host groups to which a new volume is connected, each under the lowest free LUN.
+/// The hosts and host groups to which a new volume is connected, each under a free LUN that does
+/// not rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectTo {
     /// Hosts, by their names.
@@ -34,11 +35,11 @@ impl FirstLuns {
         if to.hosts.len() + to.host_groups.len() > CHANGES_MAX {
             return Err(Error::TooManyAtOnce { what: "connections are made", limit: CHANGES_MAX });
         }
-        let mut luns = SharedLuns::default();
+        let (mut luns, mut host_luns) = (SharedLuns::default(), HostLuns::default());
         let mut host_groups = Vec::new();
         for name in &to.host_groups {
             let (id, group) = state.host_group(name)?;
-            host_groups.push((id, luns.free(state, id, group)?));
+            host_groups.push((id, luns.assign(state, id, group, None)?));
         }
         let mut hosts = Vec::new();
         for name in &to.hosts {
@@ -49,7 +50,7 @@ impl FirstLuns {
                 let text = format!("Host {host} is in a host group that is named besides.");
                 return Err(Error::invalid("named_twice", text));
             }
-            hosts.push((id, free_lun(state, entry, 0)?));
+            hosts.push((id, host_luns.assign(state, id, entry, None)?));
         }
         Ok(Self { hosts, host_groups })
     }

@@ -147,7 +147,7 @@ impl Array {
     }
 
     /// Connects volumes to host groups, as pairs (volume, group); each under `lun`, or under the
-    /// first one from 254 down that none of the group's hosts uses.
+    /// first one from 254 down that none of the group's hosts uses and that does not rest.
     ///
     /// # Errors
     /// `no_such_volume`, `volume_destroyed`, `no_such_host_group`, `connection_exists`,

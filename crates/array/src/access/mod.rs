@@ -6,6 +6,7 @@
 
 mod connections;
 mod first;
+mod free_luns;
 mod host_groups;
 mod hosts;
 mod initiators;

@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 
 use super::connections::{
-    ConnectionInfo, Taken, connect, disconnect, plan_connection, plan_disconnection,
+    ConnectionInfo, connect, disconnect, plan_connection, plan_disconnection,
 };
+use super::free_luns::HostLuns;
 use super::hosts::{
     HostChange, HostInfo, NewHost, plan_host, plan_host_change, plan_host_end, show_host,
     show_new_host,
@@ -54,8 +55,8 @@ impl Array {
         self.change_all(names, plan, State::remove_host).map(|_| ())
     }
 
-    /// Connects volumes to hosts, as pairs (volume, host); each under `lun`, or under the lowest
-    /// free one.
+    /// Connects volumes to hosts, as pairs (volume, host); each under `lun`, or like
+    /// [`Array::connect`].
     ///
     /// # Errors
     /// Those of [`Array::connect`]; `named_twice`; `lun_in_use` if two volumes of one host would
@@ -66,15 +67,9 @@ impl Array {
         lun: Option<u16>,
     ) -> Result<Vec<ConnectionInfo>, Error> {
         check_pairs(pairs)?;
-        let taken = RefCell::new(Taken::default());
+        let luns = RefCell::new(HostLuns::default());
         let plan = |state: &State, _, (volume, host): &(String, String)| {
-            let planned = plan_connection(state, volume, host, lun, &taken.borrow())?;
-            let (host_id, _, info) = &planned.1;
-            if !taken.borrow_mut().insert((*host_id, info.lun)) {
-                let (lun, of) = (info.lun, format!("host {}", info.host));
-                return Err(Error::LunInUse { lun, of, volume: info.volume.clone() });
-            }
-            Ok(planned)
+            plan_connection(state, volume, host, lun, &mut luns.borrow_mut())
         };
         self.change_all(pairs, plan, connect)
     }

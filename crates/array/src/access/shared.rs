@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use block::VolumeId;
 use store::Change;
 
+use super::free_luns::Resting;
 use crate::error::Error;
 use crate::objects::connections::{LUN_MAX, LUN_MIN, check_lun_range};
 use crate::objects::host_groups::HostGroupId;
@@ -46,8 +47,9 @@ pub(crate) struct SharedLuns {
 /// The free LUNs of a group, in the order of assignment. They are computed once for all connections
 /// of one change: the hosts of a large group can have millions of connections.
 struct FreeLuns {
-    /// The LUNs that the group or one of its hosts uses.
+    /// The LUNs that the group or one of its hosts uses, or that this change assigns.
     used: Vec<bool>,
+    resting: Resting,
     /// The number of examined LUNs in the order.
     at: u16,
 }
@@ -62,7 +64,7 @@ impl Iterator for FreeLuns {
                 _ => self.at + 1,
             };
             self.at += 1;
-            if !self.used[usize::from(lun)] {
+            if !self.used[usize::from(lun)] && !self.resting.contains(lun) {
                 return Some(lun);
             }
         }
@@ -71,12 +73,14 @@ impl Iterator for FreeLuns {
 }
 
 impl SharedLuns {
-    /// Returns the next LUN that neither a group nor any of its hosts uses.
-    pub(super) fn free(
+    /// Assigns a LUN that neither a group nor any of its hosts uses to a volume: a new one if
+    /// `None`.
+    pub(super) fn assign(
         &mut self,
         state: &State,
         id: HostGroupId,
         group: &HostGroupEntry,
+        volume: Option<VolumeId>,
     ) -> Result<u16, Error> {
         let steps = &mut self.steps;
         let free = self.free.entry(id).or_insert_with(|| {
@@ -86,12 +90,18 @@ impl SharedLuns {
                 used[usize::from(*lun)] = true;
                 *steps += 1;
             }
-            FreeLuns { used, at: 0 }
+            let resting = Resting::of_group(state, id, group.hosts.iter().copied());
+            FreeLuns { used, resting, at: 0 }
         });
         let before = free.at;
-        let found = free.next();
+        let lun = free.resting.returning(state, volume, |lun| !free.used[usize::from(lun)]);
+        let lun = lun.or_else(|| free.next());
         *steps += usize::from(free.at - before);
-        found.ok_or(Error::Limit { what: "LUNs of one host group", limit: usize::from(LUN_MAX) })
+        let lun = lun.or_else(|| free.resting.oldest(|lun| !free.used[usize::from(lun)]));
+        let lun = lun
+            .ok_or(Error::Limit { what: "LUNs of one host group", limit: usize::from(LUN_MAX) })?;
+        free.used[usize::from(lun)] = true;
+        Ok(lun)
     }
 }
 
@@ -161,7 +171,7 @@ fn plan_shared(
         return exists(format!("host {}", host.host.name), *lun);
     }
     let lun = match lun {
-        None => luns.free(state, id, group)?,
+        None => luns.assign(state, id, group, Some(volume.record.id))?,
         Some(lun) => check_shared_lun(state, group, lun)?,
     };
     if !luns.taken.insert((id, lun)) {

@@ -13,13 +13,15 @@ impl Array {
     /// start, all but 10 minutes of the time for which the array was off count as a jump.
     ///
     /// # Errors
-    /// Those of the store, which stores the time every few minutes while something is destroyed.
+    /// Those of the store, which stores the time every few minutes while something is destroyed or
+    /// a released LUN rests.
     /// The reported time is in effect nevertheless.
     pub fn pass_time(&self, wall_ms: u64, uptime_ms: u64) -> (i64, Result<(), Error>) {
         let (jump_ms, is_wanted) = {
             let state = &mut *self.write();
             let jump_ms = state.time.pass(wall_ms, uptime_ms);
-            (jump_ms, !state.doomed().is_empty() || !state.doomed_groups().is_empty())
+            let are_doomed = !state.doomed().is_empty() || !state.doomed_groups().is_empty();
+            (jump_ms, are_doomed || state.releases.is_any_resting(state.time.known_ms()))
         };
         (jump_ms, if is_wanted { self.keep_time() } else { Ok(()) })
     }

@@ -11,6 +11,7 @@ mod audit;
 mod clock;
 mod deed;
 pub(crate) mod distinct;
+mod releases;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -179,7 +180,9 @@ impl Array {
         let _turn = self.turn.lock();
         let (mut change, planned) = plan(&self.state.read())?;
         let (mut entry, mut time, mut is_stored) = (None, None, false);
+        let mut released = Vec::new();
         if !change.volumes.is_empty() || !change.config.is_empty() {
+            released = releases::account(&self.state.read(), &mut change)?;
             entry = deed::account(&self.state.read().audit, &mut change)?;
             time = self.state.read().time.due_record();
             change.config.extend(time.map(record::time_row).transpose()?);
@@ -197,6 +200,7 @@ impl Array {
         if let Some(entry) = entry {
             deed::entered(&mut state.audit, entry);
         }
+        released.into_iter().for_each(|update| state.releases.set(update));
         let shown = show(&mut state, planned);
         self.generation.store(state.generation(), Ordering::Release);
         Ok(shown)

@@ -13,6 +13,7 @@ pub(crate) mod host_groups;
 pub(crate) mod hosts;
 pub mod notifications;
 pub(crate) mod ports;
+pub(crate) mod releases;
 pub mod settings;
 pub(crate) mod snapshots;
 pub mod snmp;

@@ -17,6 +17,9 @@
 //! 'u' user's name in lower case           user, with the hashes of its tokens and password
 //! 'a' number modulo 4096 (8)              entry of the audit log
 //! 'A' number (8)                          alert
+//! 'L' 0 'h' host id (8) LUN (2)           release of a LUN of a host
+//! 'L' 0 'g' host group id (8) LUN (2)     release of a LUN of a host group
+//! 'L' 0 'm' host id (8) group id (8)      end of a host's membership in a host group
 //! 'L' …                                   report of the lab, of earlier versions: dropped
 //! 'V' volume group id (8)                 volume group; its volumes' names begin with its own
 //! 'P' pod id (8)                          pod; so do those of its volumes
@@ -38,6 +41,7 @@ mod host_groups;
 mod hosts;
 mod notifications;
 mod ports;
+mod releases;
 mod reservations;
 mod row;
 mod settings;
@@ -62,6 +66,7 @@ pub(crate) use host_groups::{host_group, host_group_key, shared_connection_key};
 pub(crate) use hosts::{connection, connection_key, host, host_key};
 pub(crate) use notifications::{notifications, notifications_key};
 pub(crate) use ports::{port, port_key};
+pub(crate) use releases::{connection_of, membership_of, release_row};
 pub(crate) use reservations::{ReservationPart, reservation_key};
 pub(crate) use row::Row;
 pub(crate) use settings::{settings, settings_key};
@@ -82,6 +87,7 @@ use crate::objects::host_groups::{HostGroup, HostGroupId};
 use crate::objects::hosts::{Host, HostId};
 use crate::objects::notifications::Notifications;
 use crate::objects::ports::PortPlace;
+use crate::objects::releases::{Release, ReleaseKey};
 use crate::objects::settings::Settings;
 use crate::objects::snapshots::SnapshotRecord;
 use crate::objects::tags::TagMap;
@@ -111,6 +117,7 @@ pub(crate) enum Stored {
     User(User),
     Audit(AuditEntry),
     Alert(Alert),
+    Release(ReleaseKey, Release),
     /// A record that this version no longer keeps, whatever its content: the next change removes
     /// it.
     Retired,
@@ -198,6 +205,10 @@ fn decode_managed(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
         [b'a', ..] => audit::decode_audit(key, parse(key, value)?).map(Stored::Audit),
         [b'A', ..] => alerts::decode_alert(key, parse(key, value)?).map(Stored::Alert),
         [b'D'] => directory::decode_directory(key, parse(key, value)?).map(Stored::Directory),
+        [b'L', 0, ..] => {
+            let (key, release) = releases::decode_release(key, value)?;
+            Ok(Stored::Release(key, release))
+        }
         [b'L', ..] => Ok(Stored::Retired),
         [b'N'] => {
             notifications::decode_notifications(key, parse(key, value)?).map(Stored::Notifications)

@@ -93,6 +93,7 @@ impl State {
     /// Adds a host group, or changes its name.
     pub(crate) fn replace_host_group(&mut self, id: HostGroupId, record: HostGroup) {
         let key = record.name.key();
+        self.host_groups.note_id(id);
         match self.host_groups.by_id.get_mut(&id) {
             Some(entry) => {
                 self.host_groups.names.remove(&entry.record.name.key());

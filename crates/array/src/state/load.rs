@@ -9,9 +9,11 @@ use super::State;
 use crate::backing::Backing;
 use crate::error::Error;
 use crate::objects::hosts::{Host, HostId};
+use crate::objects::releases::{LunOwner, Release, ReleaseKey};
 use crate::objects::volumes::VolumeRecord;
 use crate::record::{self, ReservationPart, Stored};
 use crate::tables::host_states::StoredState;
+use crate::tables::time::RECORD_MS;
 
 /// The stored parts of something of each volume, in their order.
 type Parts<T> = BTreeMap<VolumeId, Vec<T>>;
@@ -45,6 +47,7 @@ impl State {
                 Stored::Audit(entry) => state.audit.add(entry),
                 Stored::Alert(alert) => state.alerts.load(alert),
                 Stored::Directory(one) => state.directory = one.into(),
+                Stored::Release(key, release) => state.load_release(key, release),
                 Stored::Retired => state.retired.push(key),
                 Stored::Notifications(all) => state.notifications = all.into(),
                 Stored::Port(place, id) => drop(state.ports.insert(place, id)),
@@ -77,15 +80,14 @@ impl State {
             }
             state.load_snapshot(backing, id, snapshot)?;
         }
-        for (host, volume, lun) in connections {
-            state.load_connection(host, volume, lun)?;
-        }
+        connections.into_iter().try_for_each(|(h, v, lun)| state.load_connection(h, v, lun))?;
         for (group, volume, lun) in shared_connections {
             state.load_shared_connection(group, volume, lun)?;
         }
         for (id, of) in tags {
             state.load_tags(id, of)?;
         }
+        state.releases.limit(state.time.known_ms().saturating_add(RECORD_MS));
         state.load_host_states(reservations, host_states)?;
         state.host_states.set_incarnation(backing.incarnation().number);
         Ok(state)
@@ -158,6 +160,22 @@ impl State {
         }
         self.insert_host(id, host);
         Ok(())
+    }
+
+    /// Loads a release. It may be of a host or group that is deleted, whose id is not used again.
+    fn load_release(&mut self, key: ReleaseKey, release: Release) {
+        let (host, group) = match key {
+            ReleaseKey::Lun(LunOwner::Host(host), _) => (Some(host), None),
+            ReleaseKey::Lun(LunOwner::Group(group), _) => (None, Some(group)),
+            ReleaseKey::Membership(host, group) => (Some(host), Some(group)),
+        };
+        if let Some(HostId(id)) = host {
+            self.next_host_id = self.next_host_id.max(id.saturating_add(1));
+        }
+        if let Some(group) = group {
+            self.host_groups.note_id(group);
+        }
+        self.releases.set((key, Some(release)));
     }
 
     fn load_connection(&mut self, host: HostId, volume: VolumeId, lun: u16) -> Result<(), Error> {

@@ -48,6 +48,7 @@ use crate::tables::host_groups::HostGroups;
 use crate::tables::host_states::HostStates;
 use crate::tables::hosts::HostEntry;
 use crate::tables::moments::Moment;
+use crate::tables::releases::Releases;
 use crate::tables::tags::Tags;
 use crate::tables::time::ArrayTime;
 use crate::tables::tokens::TokenRows;
@@ -86,6 +87,7 @@ pub(crate) struct State {
     pub(crate) users: Users,
     pub(crate) audit: AuditLog,
     pub(crate) alerts: Alerts,
+    pub(crate) releases: Releases,
     /// The number of connections, of hosts and of host groups.
     connection_count: usize,
     pub(crate) containers: Containers,
@@ -132,6 +134,7 @@ impl State {
             users: Users::built_in()?,
             audit: AuditLog::default(),
             alerts: Alerts::default(),
+            releases: Releases::default(),
             connection_count: 0,
             containers: Containers::default(),
             tags: Tags::default(),

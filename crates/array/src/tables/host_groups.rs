@@ -23,11 +23,18 @@ pub(crate) struct HostGroups {
     pub(crate) by_id: BTreeMap<HostGroupId, HostGroupEntry>,
     /// By name in lower case.
     pub(crate) names: BTreeMap<String, HostGroupId>,
+    /// The next free id. Releases may refer to a deleted group, so its id is not reused.
+    pub(crate) next: u64,
 }
 
 impl HostGroups {
-    /// Returns the next free id. Nothing refers to a deleted group, so its id may be reused.
+    /// Returns the next free id.
     pub(crate) fn next_id(&self) -> HostGroupId {
-        HostGroupId(self.by_id.last_key_value().map_or(1, |(last, _)| last.0.saturating_add(1)))
+        HostGroupId(self.next.max(1))
+    }
+
+    /// Records that something refers to an id.
+    pub(crate) fn note_id(&mut self, id: HostGroupId) {
+        self.next = self.next.max(id.0.saturating_add(1));
     }
 }

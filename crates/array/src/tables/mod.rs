@@ -11,6 +11,7 @@ pub(crate) mod host_groups;
 pub(crate) mod host_states;
 pub(crate) mod hosts;
 pub(crate) mod moments;
+pub(crate) mod releases;
 pub(crate) mod tags;
 pub(crate) mod time;
 pub(crate) mod tokens;

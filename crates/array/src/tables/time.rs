@@ -16,8 +16,9 @@ const DRIFT_MAX_MS: i64 = 60_000;
 /// The maximum time between the last record and a start that counts.
 const OFF_MAX_MS: u64 = 600_000;
 
-/// The maximum age of the record while something is destroyed; less than [`OFF_MAX_MS`].
-const RECORD_MS: u64 = 300_000;
+/// The maximum age of the record while something is destroyed or a released LUN rests; less than
+/// [`OFF_MAX_MS`].
+pub(crate) const RECORD_MS: u64 = 300_000;
 
 /// For how long retention destroys nothing after the clock has jumped ahead.
 const HOLD_MS: u64 = 3_600_000;
@@ -93,6 +94,12 @@ impl ArrayTime {
     /// Returns the array time; derived from `wall_ms` if [`ArrayTime::pass`] was never called.
     pub(crate) fn now(&self, wall_ms: u64) -> u64 {
         self.now_ms.unwrap_or_else(|| self.of_wall(wall_ms))
+    }
+
+    /// Returns the array time, as far as it is known: that of the record before the first
+    /// [`ArrayTime::pass`].
+    pub(crate) fn known_ms(&self) -> u64 {
+        self.now_ms.or(self.stored.map(|stored| stored.array_ms)).unwrap_or(0)
     }
 
     /// Returns the array time from which a delay is counted: that of `wall_ms` if the clock has

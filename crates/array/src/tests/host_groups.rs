@@ -49,12 +49,13 @@ fn actions() -> impl Strategy<Value = Action> {
 }
 
 /// Connections as (volume, group or host, LUN), searched from end to end.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Naive {
     group_of: [Option<usize>; 3],
     gone: [bool; 3],
     shared: Vec<(usize, usize, u16)>,
     private: Vec<(usize, usize, u16)>,
+    history: History<usize, usize>,
 }
 
 impl Naive {
@@ -73,6 +74,7 @@ impl Naive {
     /// Returns the LUN that a volume gets for one host, or for all of a group.
     fn lun(
         &self,
+        v: usize,
         hosts: &[usize],
         group: Option<usize>,
         asked: Option<u16>,
@@ -85,8 +87,11 @@ impl Naive {
             (Some(lun), _) if !(1..=16_383).contains(&lun) => Err("invalid_lun"),
             (Some(lun), _) if has(lun) => Err("lun_in_use"),
             (Some(lun), _) => Ok(lun),
-            (None, Some(_)) => Ok((1..=254).rev().find(|lun| !has(*lun)).unwrap()),
-            (None, None) => Ok((1..).find(|lun| !has(*lun)).unwrap()),
+            (None, Some(_)) => Ok(self.history.choose(hosts, group, &v, &self.shared, has)),
+            (None, None) => {
+                let of = self.group_of[hosts[0]];
+                Ok(self.history.choose_for_host(hosts[0], of, &v, &self.shared, has))
+            }
         }
     }
 
@@ -118,7 +123,7 @@ impl Naive {
         if is_shared || is_private {
             return Err("connection_exists");
         }
-        let lun = self.lun(&hosts, Some(group), lun)?;
+        let lun = self.lun(v, &hosts, Some(group), lun)?;
         self.shared.push((v, group, lun));
         Ok(())
     }
@@ -130,7 +135,7 @@ impl Naive {
         if self.seen(host).iter().any(|c| c.1 == v) {
             return Err("connection_exists");
         }
-        let lun = self.lun(&[host], None, lun)?;
+        let lun = self.lun(v, &[host], None, lun)?;
         self.private.push((v, host, lun));
         Ok(())
     }
@@ -142,11 +147,15 @@ impl Naive {
             Action::Leave(group, host) if self.group_of[host] != Some(group) => {
                 return Err("not_in_host_group");
             }
-            Action::Leave(_, host) => self.group_of[host] = None,
+            Action::Leave(group, host) => {
+                self.group_of[host] = None;
+                self.history.leave(host, group);
+            }
             Action::Share(v, group, lun) => self.share(v, group, lun)?,
             Action::Unshare(v, group) => {
                 let at = self.shared.iter().position(|c| (c.0, c.1) == (v, group));
-                self.shared.remove(at.ok_or("no_such_connection")?);
+                let (_, _, lun) = self.shared.remove(at.ok_or("no_such_connection")?);
+                self.history.release(Err(group), lun, v);
             }
             Action::Connect(v, host, lun) => self.connect(v, host, lun)?,
             Action::Disconnect(_, host) if self.gone[host] => return Err("no_such_host"),
@@ -154,7 +163,8 @@ impl Naive {
                 let at = self.private.iter().position(|c| (c.0, c.1) == (v, host));
                 let is_shared = self.seen(host).iter().any(|c| c.1 == v);
                 let fault = if is_shared { "shared_connection" } else { "no_such_connection" };
-                self.private.remove(at.ok_or(fault)?);
+                let (_, _, lun) = self.private.remove(at.ok_or(fault)?);
+                self.history.release(Ok(host), lun, v);
             }
             Action::DeleteHost(host) if self.gone[host] => return Err("no_such_host"),
             Action::DeleteHost(host) => {
@@ -242,11 +252,11 @@ proptest! {
         for action in &actions {
             let before = HOSTS.map(|host| array.lun_map(&iqn(host)));
             let writes = !matches!(action, Action::Reload | Action::Refuse(_));
-            let kept = (naive.group_of, naive.gone, naive.shared.clone(), naive.private.clone());
+            let kept = naive.clone();
             let mut expected = naive.act(action);
             if expected.is_ok() && refuses && writes {
                 expected = Err("pool_full");
-                (naive.group_of, naive.gone, naive.shared, naive.private) = kept;
+                naive = kept;
             }
             prop_assert_eq!(perform(&array, action).map_err(|error| error.code()), expected);
             match action {
@@ -307,12 +317,14 @@ fn groups_are_renamed_kept_and_deleted_when_nothing_hangs_on_them() {
 #[test]
 fn shared_luns_go_down_from_254_and_then_up() {
     let (_, array) = with_groups();
+    array.pass_time(1, 1).1.unwrap();
     array.add_to_host_groups(&pair("g", "x")).unwrap();
     array.connect("a", "x", Some(253)).unwrap();
     let pairs: Vec<_> = ["b", "c"].map(|v| (v.to_owned(), "g".to_owned())).to_vec();
     let luns = array.connect_host_groups(&pairs, None).unwrap();
     assert_eq!(luns.iter().map(|c| c.lun).collect::<Vec<_>>(), [254, 252]);
     array.disconnect_host_groups(&pairs).unwrap();
+    array.pass_time(LUN_REST_MS + 9, LUN_REST_MS + 9).1.unwrap();
     let same = array.connect_host_groups(&pairs, Some(9)).unwrap_err();
     assert_eq!(same.code(), "lun_in_use");
     for n in 0..253 {

@@ -1,4 +1,4 @@
-//! Records that this version no longer keeps.
+//! Records that this version refuses, and those that it no longer keeps.
 
 use super::*;
 
@@ -29,4 +29,38 @@ fn reports_of_the_lab_are_dropped_by_the_first_change() {
     array.create_volume(new_volume("b", 4096)).unwrap();
     let array = Array::open(store, false).unwrap();
     assert_eq!(array.counts().volumes, 2);
+}
+
+#[test]
+fn damaged_records_are_refused_without_quoting_them() {
+    let bad: [(&[u8], &[u8]); 13] = [
+        (b"r\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0", b"{\"v\":1}"),
+        (b"x", b"{\"v\":1}"),
+        (b"L\0h\0\0\0\0\0\0\0\x01\x01", b"{\"v\":1,\"at_ms\":1}"),
+        (b"L\0x\0\0\0\0\0\0\0\x01\0\x01", b"{\"v\":1,\"at_ms\":1}"),
+        (b"L\0m\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01", b"{\"v\":1}"),
+        (b"s", b"{\"v\":2}"),
+        (b"s", b"{\"v\":1}"),
+        (b"s", b""),
+        (
+            b"s",
+            b"{\"v\":1,\"name\":\"a\",\"target_name\":\"iqn.2026-11.com.example\",\
+              \"company_id\":1,\"offloads_off\":[\"teleport\"]}",
+        ),
+        (b"v123", b"{\"v\":1}"),
+        (b"h\0\0\0\0\0\0\0\x01", b"{\"v\":1,\"chap\":{\"secret\":\"correct horse\"}}"),
+        (b"c\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01", b"{\"v\":1,\"lun\":1}"),
+        (
+            b"v\0\0\0\0\0\0\0\x01",
+            b"{\"v\":1,\"name\":\"a\",\"size_sectors\":8,\"block_bytes\":512,\
+              \"company_id\":1,\"created_ms\":0}",
+        ),
+    ];
+    for (key, value) in bad {
+        let store = Arc::new(MemoryStore::default());
+        store.kept.lock().0.insert(key.to_vec(), value.to_vec());
+        let error = Array::open(store, false).unwrap_err();
+        assert_eq!(error.code(), "damaged", "{error}");
+        assert!(!error.to_string().contains("horse"), "{error}");
+    }
 }

@@ -93,7 +93,7 @@ pub fn disconnect(common: &Common, options: &DisconnectArgs) -> Result<(), Failu
     show(common.form, &gone, || format!("Host {host} no longer sees volume {volume}.\n"))
 }
 
-/// Connects a volume to a host; without a LUN, under the lowest free one.
+/// Connects a volume to a host; without a LUN, under one that the array chooses.
 pub fn with_host(
     client: &Client,
     volume: &str,

@@ -25,7 +25,7 @@ pub struct ConnectArgs {
     pub volume: String,
     #[command(flatten)]
     pub with: WithHost,
-    /// 1 to 16383. Default: the lowest free LUN.
+    /// 1 to 16383. Default: a free LUN that was not released within the last four hours.
     #[arg(long)]
     pub lun: Option<u16>,
 }
@@ -171,7 +171,7 @@ pub struct ProvisionArgs {
     /// The host's iSCSI names. Default, for this machine: the name that open-iscsi uses.
     #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "IQN")]
     pub iqn: Vec<String>,
-    /// 1 to 16383. Default: the lowest free LUN.
+    /// 1 to 16383. Default: a free LUN that was not released within the last four hours.
     #[arg(long)]
     pub lun: Option<u16>,
 }
