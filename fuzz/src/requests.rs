@@ -181,6 +181,7 @@ impl World {
             chap_required,
             dns,
             time_servers,
+            banner,
             ..
         } = self.settings.clone();
         let offloads = block::Offload::ALL.map(|offload| (offload, true)).to_vec();
@@ -197,6 +198,7 @@ impl World {
                 domain: Some(dns.domain().to_owned()),
             },
             time_servers: Some(time_servers),
+            banner: Some(banner),
         })?;
         Ok(())
     }

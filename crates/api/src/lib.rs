@@ -10,6 +10,7 @@
 
 pub mod access;
 mod alerts;
+mod certificates;
 mod controllers;
 mod counters;
 mod described;
@@ -67,6 +68,7 @@ pub use access::{Access, Caller, LetIn, Origin, Sources, Token};
 pub use alerts::{Alert, NotificationTest, NotificationTests};
 pub use alerts::{SNMP_MANAGERS, SYSLOG_SERVERS, WATCHERS};
 pub use alerts::{snmp_destination, syslog_destination, watcher_destination};
+pub use certificates::{CertificateFacts, CertificateSubject, Certificates};
 pub use controllers::{Controller, Controllers, OtherController};
 pub use counters::{
     CommandCounters, Copied, Counters, MemoryCounters, PathCounters, PortCounters, WireCounters,
@@ -214,6 +216,11 @@ pub trait Watch: Send + Sync {
     /// Tests the servers of the directory service, and waits for the results.
     fn test_directory(&self) -> Vec<DirectoryServer> {
         Vec::new()
+    }
+
+    /// Returns what makes and checks certificates, if there is a server that could use them.
+    fn certificates(&self) -> Option<&dyn Certificates> {
+        None
     }
 
     /// Sends a test event to each destination that `is_wanted` accepts by name; waits for the

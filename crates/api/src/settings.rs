@@ -1,8 +1,8 @@
 //! The settings that the pool stores, as they are sent and returned.
 
 use array::{
-    CompanyId, DnsChange, HostName, InitiatorName, NameServer, SettingsChange, SpaceThresholds,
-    TimeServers,
+    Banner, CompanyId, DnsChange, HostName, InitiatorName, NameServer, SettingsChange,
+    SpaceThresholds, TimeServers,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -44,6 +44,10 @@ pub struct ArraySettings {
     #[serde(default)]
     #[schema(example = json!(["ntp.example.com"]), required = true)]
     pub ntp_servers: Vec<String>,
+    /// The text that is shown before a login; empty for none.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub banner: String,
 }
 
 impl From<array::Settings> for ArraySettings {
@@ -59,6 +63,7 @@ impl From<array::Settings> for ArraySettings {
             name_servers: settings.dns.servers().iter().map(ToString::to_string).collect(),
             domain: settings.dns.domain().to_owned(),
             ntp_servers: settings.time_servers.names().to_vec(),
+            banner: settings.banner.as_str().to_owned(),
         }
     }
 }
@@ -97,6 +102,9 @@ pub struct ArraySettingsChange {
     /// The new time servers: up to 4. They are asked at once; the clock is not set by them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ntp_servers: Option<Vec<String>>,
+    /// The new text: up to 2,000 characters, in one line or several. Anybody may read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub banner: Option<String>,
 }
 
 impl ArraySettingsChange {
@@ -115,6 +123,7 @@ impl ArraySettingsChange {
                 domain: self.domain,
             },
             time_servers: self.ntp_servers.map(TimeServers::new).transpose()?,
+            banner: self.banner.map(Banner::new).transpose()?,
         })
     }
 }

@@ -11,13 +11,14 @@ use crate::{
     Status, Version, blocking,
 };
 
-/// Returns the version of the program.
+/// Returns the version of the program, and the text to show before a login.
 #[utoipa::path(get, path = "/v1/version", security(()), responses((status = 200, body = Version)))]
 pub(crate) async fn version(State(interface): Shared) -> Json<Version> {
     Json(Version {
         product: "holdfast".into(),
         version: interface.facts.version.clone(),
         api: vec!["v1".into()],
+        banner: interface.array.banner(),
     })
 }
 

@@ -12,6 +12,8 @@ use tower::ServiceExt;
 
 mod access;
 mod alerts;
+mod banner;
+mod certificates;
 mod connections;
 mod controllers;
 mod devices;

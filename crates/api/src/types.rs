@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{OffloadChange, OffloadSettings, Optimize, Space, Written, ratio};
 
-/// The program and its version. The only response that needs no token.
+/// The program and its version, and the text to show before a login. This needs no token.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Version {
     /// `holdfast`.
@@ -15,6 +15,10 @@ pub struct Version {
     pub version: String,
     /// The versions of the interface that it speaks.
     pub api: Vec<String>,
+    /// The text to show before a login, in one line or several; empty for none.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub banner: String,
 }
 
 /// The state of the array.

@@ -55,6 +55,9 @@ pub use container_kind::ContainerKind;
 pub use error::{Error, Kind};
 pub use objects::alerts::{Alert, AlertCode, AlertState, Condition, Seen, Severity, Told};
 pub use objects::audit::{AuditEntry, Deed};
+pub use objects::certificates::{
+    CERTIFICATE_PEM_BYTES_MAX, CERTIFICATES_MAX, MANAGEMENT_CERTIFICATE, StoredCertificate,
+};
 pub use objects::connections::{CONNECTIONS_SHOWN_MAX, LUN_MAX, LUN_MIN};
 pub use objects::containers::{CONTAINER_VOLUMES_MAX, CONTAINERS_MAX};
 pub use objects::directory::{
@@ -87,14 +90,15 @@ pub use protection::{GroupChange, GroupInfo, GroupSnapshotInfo, Ran};
 pub use salvaged::{SalvagedObject, SalvagedObjects, salvaged_objects};
 pub use store::{OptimizeStatus, PoolStatus, Repair, ScrubStatus, WrittenBytes};
 pub use tables::host_states::REGISTRATIONS_MAX;
+pub use values::banner::{BANNER_CHARS_MAX, Banner};
 pub use values::chap::{Chap, ChapChange, ChapUser, Secret};
 pub use values::container::ContainerName;
 pub use values::dns::{Dns, DnsChange, NAME_SERVERS_MAX, NameServer};
 pub use values::identity::CompanyId;
 pub use values::limits::LimitsChange;
 pub use values::name::{
-    GroupName, HostGroupName, HostName, InitiatorName, SnmpManagerName, Suffix, SyslogServerName,
-    TokenName, UserName, VolumeName,
+    CertificateName, GroupName, HostGroupName, HostName, InitiatorName, SnmpManagerName, Suffix,
+    SyslogServerName, TokenName, UserName, VolumeName,
 };
 pub use values::ntp::{TIME_SERVERS_MAX, TimeServers};
 pub use values::password::KeptPassword;

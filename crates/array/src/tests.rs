@@ -2,6 +2,7 @@
 
 mod access;
 mod alerts;
+mod certificates;
 mod first;
 mod host_groups;
 mod host_state;

@@ -2,6 +2,8 @@
 //! start and kept, with its key, next to the pool.
 
 mod credentials;
+mod keeper;
+mod text;
 
 use std::fs;
 use std::io;
@@ -9,15 +11,16 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SerialNumber};
+use api::CertificateSubject;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::ParsedCertificate;
-use time::{Duration, OffsetDateTime};
+use time::OffsetDateTime;
 use x509_cert::der::Decode;
 
 pub use credentials::{Credentials, Renewer};
+pub use keeper::Keeper;
 
 use crate::{Error, private};
 
@@ -28,7 +31,7 @@ const CERTIFICATE_FILE: &str = "api-certificate.pem";
 const KEY_FILE: &str = "api-key.pem";
 /// How long a certificate created here is valid. It is self-signed and replaced by hand, so it must
 /// not expire by surprise.
-const LIFETIME_DAYS: i64 = 3650;
+const LIFETIME_DAYS: u32 = 3650;
 /// The only application protocol.
 const HTTP_1_1: &[u8] = b"http/1.1";
 
@@ -108,7 +111,10 @@ pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Er
 /// # Errors
 /// If they can't be created or written.
 pub fn make(certificate: &Path, key: &Path, api: IpAddr) -> Result<(), Error> {
-    let made = generate(names(api)).map_err(|error| {
+    let common_name = "Holdfast array".into();
+    let subject = CertificateSubject { common_name, ..CertificateSubject::default() };
+    let made = text::make(&subject, names(api), LIFETIME_DAYS, None, sys::wall::now_ms());
+    let made = made.map_err(|error| {
         Error::Machine(format!("can't make a certificate for management: {error}"))
     })?;
     let write = |path: &Path, text: &str, mode| {
@@ -137,26 +143,6 @@ fn names(api: IpAddr) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
     names.retain(|name| seen.insert(name.clone()));
     names
-}
-
-/// Returns a certificate (ECDSA, P-256) and its key, as PEM.
-fn generate(names: Vec<String>) -> Result<(String, String), Box<dyn std::error::Error>> {
-    let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
-    let mut serial = [0; 16];
-    sys::entropy(&mut serial)?;
-    // Positive, and of full length.
-    serial[0] = serial[0] & 0x7f | 0x40;
-    let mut params = CertificateParams::new(names)?;
-    params.distinguished_name.push(DnType::CommonName, "Holdfast array");
-    params.serial_number = Some(SerialNumber::from_slice(&serial));
-    params.is_ca = IsCa::ExplicitNoCa;
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let now = made_at(sys::wall::now_ms())?;
-    // Clocks differ: to a client whose clock is slightly behind it would not be valid yet.
-    params.not_before = now - Duration::days(1);
-    params.not_after = now + Duration::days(LIFETIME_DAYS);
-    let certificate = params.self_signed(&key)?;
-    Ok((certificate.pem(), key.serialize_pem()))
 }
 
 /// Returns the time of creation: now, limited so that the end can be written with a four-digit
@@ -230,7 +216,7 @@ mod tests {
     #[test]
     fn a_certificate_has_dates_with_any_clock() {
         for now_ms in [0, 1_800_000_000_000, 253_402_300_800_000, u64::MAX] {
-            let end = made_at(now_ms).unwrap() + Duration::days(LIFETIME_DAYS);
+            let end = made_at(now_ms).unwrap() + time::Duration::days(LIFETIME_DAYS.into());
             assert!((1970..=9999).contains(&end.year()), "{now_ms}: {end}");
         }
     }

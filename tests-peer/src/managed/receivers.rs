@@ -17,6 +17,8 @@ const TIME_SERVERS: usize = 4;
 /// The most servers of a directory service, and nearly the longest certificate.
 const DIRECTORY_URIS: usize = 3;
 const CERTIFICATE_BYTES: usize = 16_000;
+const CERTIFICATES: usize = 8;
+const ALTERNATIVE_NAMES: usize = 32;
 const TIMES: usize = 16;
 
 fn rest(method: &'static str, path: &str) -> Request {
@@ -97,6 +99,32 @@ fn servers(report: &mut Report, world: &World) {
     world.row(report, "GET /v1/time-servers", &vec![list; TIMES]);
     world.row(report, "PATCH arrays without", &[named(&[])]);
     directory(report, world);
+    certificates(report, world);
+}
+
+/// Certificates with the longest subjects, beside the one of the server.
+fn certificates(report: &mut Report, world: &World) {
+    let long = "x".repeat(64);
+    let names: Vec<String> = (0..ALTERNATIVE_NAMES).map(|n| format!("{n}.example.com")).collect();
+    let body = json!({
+        "common_name": long, "organization": long, "organizational_unit": long, "country": "US",
+        "subject_alternative_names": names,
+    });
+    let of = |method, n: usize| rest(method, &format!("certificates?names=c{n}"));
+    let all = |method| (0..CERTIFICATES).map(move |n| of(method, n));
+    let made: Vec<_> = all("POST").map(|one| one.json(&body).gives(1)).collect();
+    world.row(report, "POST certificates", &made);
+    let changed: Vec<_> = all("PATCH").map(|one| one.json(&json!({"days": 9})).gives(1)).collect();
+    world.row(report, "PATCH certificates", &changed);
+    let sign = |n: usize| {
+        let body = json!({"certificate": {"name": format!("c{}", n % CERTIFICATES)}});
+        rest("POST", "certificates/certificate-signing-requests").json(&body).gives(1)
+    };
+    let signed: Vec<_> = (0..TIMES).map(sign).collect();
+    world.row(report, "POST certificates/certificate-signing-requests", &signed);
+    // Those, and the one of the server in its files, if management is encrypted.
+    world.row(report, "GET certificates", &vec![rest("GET", "certificates"); TIMES]);
+    world.row(report, "DELETE certificates", &all("DELETE").collect::<Vec<_>>());
 }
 
 /// A directory service with the maximum of everything.

@@ -1,6 +1,6 @@
 //! The array itself: `arrays`, `arrays/space`.
 
-use array::{HostName, SettingsChange, TimeServers};
+use array::{Banner, HostName, SettingsChange, TimeServers};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -33,7 +33,7 @@ pub struct RestArray {
     pub version: String,
     /// The time of the array, in milliseconds since 1970.
     pub as_of: u64,
-    /// The text shown before a login: empty.
+    /// The text shown before a login; empty for none.
     pub banner: String,
     /// The capacity of the pool, in bytes.
     pub capacity: u64,
@@ -111,7 +111,7 @@ impl RestArray {
             os: "Holdfast".into(),
             version: COMPATIBLE_VERSION.into(),
             as_of: (interface.now_ms)(),
-            banner: String::new(),
+            banner: settings.banner.as_str().to_owned(),
             capacity: array.pool().capacity_bytes,
             console_lock_enabled: false,
             encryption: RestEncryption { data_at_rest: RestAtRest { enabled: false } },
@@ -186,7 +186,8 @@ pub struct ArrayPatch {
     pub name: Option<String>,
     /// For how long destroyed objects can be recovered.
     pub eradication_config: Option<EradicationPatch>,
-    /// Must be empty.
+    /// The text shown before a login: up to 2,000 characters, in one line or several; empty for
+    /// none.
     pub banner: Option<String>,
     /// Must be `false`: there is no console.
     pub console_lock_enabled: Option<bool>,
@@ -202,9 +203,8 @@ pub struct ArrayPatch {
 impl ArrayPatch {
     /// Refuses changes of values that are fixed.
     fn check_fixed(&self) -> Result<(), Refused> {
-        let Self { banner, console_lock_enabled, idle_timeout, ntp_symmetric_key, .. } = self;
+        let Self { console_lock_enabled, idle_timeout, ntp_symmetric_key, .. } = self;
         for (is_so, field, what) in [
-            (banner.as_deref().is_none_or(str::is_empty), "banner", "Texts before a login"),
             (*console_lock_enabled != Some(true), "console_lock_enabled", "A lock of a console"),
             (
                 idle_timeout.is_none_or(|timeout| timeout == IDLE_TIMEOUT_MS),
@@ -258,6 +258,7 @@ pub(super) async fn change(
             name: asked.name.map(|name| HostName::of_array(&name)).transpose()?,
             eradication_delay_s: delay.map(|delay| delay / 1000),
             time_servers: asked.ntp_servers.map(TimeServers::new).transpose()?,
+            banner: asked.banner.map(Banner::new).transpose()?,
             ..SettingsChange::default()
         })?;
         Items::of([RestArray::of(interface)])

@@ -25,7 +25,6 @@ const NONE: &[(&str, &str, bool)] = &[
     ("arrays/cloud-capacity", "Capacity of a cloud", false),
     ("array-connections", "Replication to other arrays", true),
     ("array-connections/path", "Replication to other arrays", false),
-    ("certificates", "Certificates to manage", true),
     ("directories", "Directories", true),
     ("directories/performance", "Directories", false),
     ("directories/policies", "Policies", false),

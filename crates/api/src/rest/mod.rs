@@ -44,6 +44,8 @@ mod alert_watchers;
 mod alerts;
 mod arrays;
 mod audits;
+mod certificate_posts;
+mod certificates;
 mod connections;
 mod containers;
 mod directory_roles;
@@ -225,6 +227,13 @@ fn notification_routes() -> OpenApiRouter<Arc<Interface>> {
     use {snmp_managers as snmp, syslog_servers as servers};
     OpenApiRouter::new()
         .routes(routes!(smtp::list, smtp::change))
+        .routes(routes!(
+            certificates::list,
+            certificates::create,
+            certificates::change,
+            certificates::delete
+        ))
+        .routes(routes!(certificates::sign))
         .routes(routes!(directory_services::list, directory_services::change))
         .routes(routes!(directory_services::try_out))
         .routes(routes!(roles::list, roles::create, roles::change, roles::delete))

@@ -36,6 +36,10 @@ impl Telemetry for Quiet {
 }
 
 impl Watch for Quiet {
+    fn certificates(&self) -> Option<&dyn Certificates> {
+        Some(&super::certificates::Scribe)
+    }
+
     fn time_servers(&self) -> Vec<TimeServer> {
         let one =
             |server: &str, offset_s, error| TimeServer { server: server.into(), offset_s, error };

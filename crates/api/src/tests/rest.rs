@@ -169,7 +169,6 @@ async fn what_is_fixed_can_be_set_to_what_it_is() {
     let world = World::new();
     let lacks = |what: &str| format!("{what}: not supported by this array.");
     for (path, same, other, what) in [
-        ("arrays", json!({"banner": ""}), json!({"banner": "hi"}), "Texts before a login"),
         (
             "arrays",
             json!({"console_lock_enabled": false}),

@@ -5,6 +5,7 @@
 //! for the store.
 
 mod alerts;
+mod certificates;
 mod directory;
 mod notifications;
 mod settings;

@@ -29,6 +29,11 @@ impl Array {
         self.read().settings().dns.clone()
     }
 
+    /// Returns the text that is shown before a login: [`Settings::banner`].
+    pub fn banner(&self) -> String {
+        self.read().settings().banner.as_str().to_owned()
+    }
+
     /// Changes settings; durable when it returns. If nothing changes, nothing is written.
     ///
     /// # Errors

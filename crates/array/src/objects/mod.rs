@@ -5,6 +5,7 @@
 
 pub mod alerts;
 pub mod audit;
+pub(crate) mod certificates;
 pub(crate) mod connections;
 pub(crate) mod containers;
 pub(crate) mod directory;

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use block::{Offload, Offloads};
 
 use crate::error::Error;
+use crate::values::banner::Banner;
 use crate::values::dns::{Dns, DnsChange};
 use crate::values::identity::CompanyId;
 use crate::values::name::{HostName, InitiatorName};
@@ -38,6 +39,8 @@ pub struct Settings {
     pub dns: Dns,
     /// The time servers by which the clock is checked.
     pub time_servers: TimeServers,
+    /// The text that is shown before a login. Anybody may read it.
+    pub banner: Banner,
 }
 
 /// A change to the settings; `None` leaves a setting as it is.
@@ -61,6 +64,8 @@ pub struct SettingsChange {
     pub dns: DnsChange,
     /// See [`Settings::time_servers`].
     pub time_servers: Option<TimeServers>,
+    /// See [`Settings::banner`].
+    pub banner: Option<Banner>,
 }
 
 impl Settings {
@@ -78,6 +83,7 @@ impl Settings {
             chap_required: false,
             dns: Dns::default(),
             time_servers: TimeServers::default(),
+            banner: Banner::default(),
         })
     }
 
@@ -91,6 +97,7 @@ impl Settings {
         self.eradication_delay_s = change.eradication_delay_s.unwrap_or(self.eradication_delay_s);
         self.chap_required = change.chap_required.unwrap_or(self.chap_required);
         self.time_servers = change.time_servers.unwrap_or(self.time_servers);
+        self.banner = change.banner.unwrap_or(self.banner);
         self.dns = self.dns.changed(change.dns)?;
         Ok(self)
     }

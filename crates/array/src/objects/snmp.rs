@@ -143,6 +143,20 @@ impl SnmpManager {
         if change.version.as_deref().is_some_and(|version| version != self.security.version()) {
             return Err(invalid("The version of an SNMP manager can't be changed."));
         }
+        let is_of_v3 = change.user.is_some()
+            || change.auth.is_some()
+            || change.auth_passphrase.is_some()
+            || change.privacy.is_some()
+            || change.privacy_passphrase.is_some();
+        match &self.security {
+            SnmpSecurity::V2c { .. } if is_of_v3 => {
+                return Err(invalid("A user and passphrases are of version 3; this is v2c."));
+            }
+            SnmpSecurity::V3 { .. } if change.community.is_some() => {
+                return Err(invalid("A community is of version 2c; this manager is of v3."));
+            }
+            _ => {}
+        }
         self.host = change.host.unwrap_or(self.host);
         self.is_inform = change.is_inform.unwrap_or(self.is_inform);
         match &mut self.security {

@@ -20,6 +20,7 @@
 //! 'L' 0 'h' host id (8) LUN (2)           release of a LUN of a host
 //! 'L' 0 'g' host group id (8) LUN (2)     release of a LUN of a host group
 //! 'L' 0 'm' host id (8) group id (8)      end of a host's membership in a host group
+//! 'L' 0 'c' name in lower case            certificate, with its key
 //! 'L' …                                   report of the lab, of earlier versions: dropped
 //! 'V' volume group id (8)                 volume group; its volumes' names begin with its own
 //! 'P' pod id (8)                          pod; so do those of its volumes
@@ -34,6 +35,7 @@
 
 mod alerts;
 mod audit;
+mod certificates;
 mod containers;
 mod directory;
 mod groups;
@@ -59,6 +61,7 @@ use format::target_state::TARGET_STATE_KEY;
 
 pub(crate) use alerts::{alert, alert_key};
 pub(crate) use audit::{audit, audit_key};
+pub(crate) use certificates::{certificate_row, no_certificate_row};
 pub(crate) use containers::{container, container_key};
 pub(crate) use directory::{directory, directory_key};
 pub(crate) use groups::{group, group_key};
@@ -80,6 +83,7 @@ pub(crate) use volumes::{volume, volume_key};
 use crate::error::Error;
 use crate::objects::alerts::Alert;
 use crate::objects::audit::AuditEntry;
+use crate::objects::certificates::StoredCertificate;
 use crate::objects::containers::{Container, ContainerId};
 use crate::objects::directory::Directory;
 use crate::objects::groups::{Group, GroupId};
@@ -117,6 +121,7 @@ pub(crate) enum Stored {
     User(User),
     Audit(AuditEntry),
     Alert(Alert),
+    Certificate(StoredCertificate),
     Release(ReleaseKey, Release),
     /// A record that this version no longer keeps, whatever its content: the next change removes
     /// it.
@@ -205,6 +210,9 @@ fn decode_managed(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
         [b'a', ..] => audit::decode_audit(key, parse(key, value)?).map(Stored::Audit),
         [b'A', ..] => alerts::decode_alert(key, parse(key, value)?).map(Stored::Alert),
         [b'D'] => directory::decode_directory(key, parse(key, value)?).map(Stored::Directory),
+        [b'L', 0, b'c', ..] => {
+            certificates::decode_certificate(key, value).map(Stored::Certificate)
+        }
         [b'L', 0, ..] => {
             let (key, release) = releases::decode_release(key, value)?;
             Ok(Stored::Release(key, release))

@@ -6,6 +6,7 @@ use super::row::{VERSION, encode};
 use super::volumes::{decode_off, off};
 use crate::error::Error;
 use crate::objects::settings::{DELAY_DEFAULT_S, Settings};
+use crate::values::banner::Banner;
 use crate::values::dns::{Dns, NameServer};
 use crate::values::identity::CompanyId;
 use crate::values::name::{HostName, InitiatorName};
@@ -39,6 +40,9 @@ pub(super) struct SettingsRow {
     /// Absent like the name servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     time_servers: Vec<String>,
+    /// Absent like the name servers.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    banner: String,
 }
 
 pub(crate) fn settings_key() -> Vec<u8> {
@@ -58,6 +62,7 @@ pub(crate) fn settings(settings: &Settings) -> Result<Vec<u8>, Error> {
         name_servers: settings.dns.servers().iter().map(ToString::to_string).collect(),
         domain: settings.dns.domain().to_owned(),
         time_servers: settings.time_servers.names().to_vec(),
+        banner: settings.banner.as_str().to_owned(),
     })
 }
 
@@ -77,5 +82,6 @@ pub(super) fn decode_settings(key: &[u8], row: &SettingsRow) -> Result<Settings,
         chap_required: row.chap_required,
         dns: Dns::new(servers, row.domain.clone())?,
         time_servers: TimeServers::new(row.time_servers.clone())?,
+        banner: Banner::new(row.banner.clone())?,
     })
 }

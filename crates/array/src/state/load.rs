@@ -8,6 +8,7 @@ use format::StateKey;
 use super::State;
 use crate::backing::Backing;
 use crate::error::Error;
+use crate::objects::certificates::StoredCertificate;
 use crate::objects::hosts::{Host, HostId};
 use crate::objects::releases::{LunOwner, Release, ReleaseKey};
 use crate::objects::volumes::VolumeRecord;
@@ -26,7 +27,7 @@ impl State {
         let pool_id = backing.pool_status().pool_id;
         let mut state = Self::empty(pool_id, write_cache)?;
         let (mut connections, mut snapshots, mut groups) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut shared_connections, mut tags) = (Vec::new(), Vec::new());
+        let (mut shared, mut tags) = (Vec::new(), Vec::new());
         let mut reservations: Parts<ReservationPart> = BTreeMap::new();
         let mut host_states: Parts<Vec<u8>> = BTreeMap::new();
         for (key, value) in backing.config() {
@@ -37,9 +38,7 @@ impl State {
                 Stored::Host(id, host) => state.load_host(id, host)?,
                 Stored::HostGroup(id, group) => state.load_host_group(id, group)?,
                 Stored::Connection(host, volume, lun) => connections.push((host, volume, lun)),
-                Stored::SharedConnection(group, volume, lun) => {
-                    shared_connections.push((group, volume, lun));
-                }
+                Stored::SharedConnection(group, volume, lun) => shared.push((group, volume, lun)),
                 Stored::Tags(id, of) => tags.push((id, of)),
                 Stored::Snapshot(id, snapshot, group) => snapshots.push((id, snapshot, group)),
                 Stored::Group(id, group) => groups.push((id, group)),
@@ -47,6 +46,7 @@ impl State {
                 Stored::Audit(entry) => state.audit.add(entry),
                 Stored::Alert(alert) => state.alerts.load(alert),
                 Stored::Directory(one) => state.directory = one.into(),
+                Stored::Certificate(one) => state.load_certificate(one),
                 Stored::Release(key, release) => state.load_release(key, release),
                 Stored::Retired => state.retired.push(key),
                 Stored::Notifications(all) => state.notifications = all.into(),
@@ -81,7 +81,7 @@ impl State {
             state.load_snapshot(backing, id, snapshot)?;
         }
         connections.into_iter().try_for_each(|(h, v, lun)| state.load_connection(h, v, lun))?;
-        for (group, volume, lun) in shared_connections {
+        for (group, volume, lun) in shared {
             state.load_shared_connection(group, volume, lun)?;
         }
         for (id, of) in tags {
@@ -160,6 +160,10 @@ impl State {
         }
         self.insert_host(id, host);
         Ok(())
+    }
+
+    fn load_certificate(&mut self, one: StoredCertificate) {
+        self.certificates.insert(one.name.key(), one.into());
     }
 
     /// Loads a release. It may be of a host or group that is deleted, whose id is not used again.

@@ -33,6 +33,7 @@ use std::sync::Arc;
 use block::VolumeId;
 
 use crate::error::Error;
+use crate::objects::certificates::StoredCertificate;
 use crate::objects::directory::Directory;
 use crate::objects::groups::{Group, GroupId};
 use crate::objects::hosts::HostId;
@@ -87,6 +88,8 @@ pub(crate) struct State {
     pub(crate) users: Users,
     pub(crate) audit: AuditLog,
     pub(crate) alerts: Alerts,
+    /// By name in lower case.
+    pub(crate) certificates: BTreeMap<String, Arc<StoredCertificate>>,
     pub(crate) releases: Releases,
     /// The number of connections, of hosts and of host groups.
     connection_count: usize,
@@ -134,6 +137,7 @@ impl State {
             users: Users::built_in()?,
             audit: AuditLog::default(),
             alerts: Alerts::default(),
+            certificates: BTreeMap::new(),
             releases: Releases::default(),
             connection_count: 0,
             containers: Containers::default(),

@@ -3,6 +3,7 @@
 //! A value does not depend on objects. Each constructed or decoded value obeys the rules of its
 //! type.
 
+pub(crate) mod banner;
 pub mod chap;
 pub mod container;
 pub(crate) mod dns;

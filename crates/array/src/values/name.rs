@@ -74,6 +74,10 @@ name_type!(
     SnmpManagerName
 );
 name_type!(
+    /// The name of a certificate: as a volume's.
+    CertificateName
+);
+name_type!(
     /// An iSCSI name (RFC 7143 section 4.2.7): `iqn.`, `eui.` or `naa.`, in lower case.
     InitiatorName
 );
@@ -238,6 +242,22 @@ impl SyslogServerName {
     /// `invalid_name`.
     pub fn new(text: &str) -> Result<Self, Error> {
         check("syslog server", text, "A-Z a-z 0-9 - _", |c| c == '-' || c == '_')?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl CertificateName {
+    /// Returns it in lower case, for comparison.
+    pub(crate) fn key(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// `invalid_name`.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        check("certificate", text, "A-Z a-z 0-9 - _", |c| c == '-' || c == '_')?;
         Ok(Self(text.to_owned()))
     }
 }

@@ -28,7 +28,9 @@ pub use array::{ArrayVerb, Listed, Thresholds};
 pub use common::Common;
 pub use directory::{DirectoryArgs, DirectoryVerb};
 pub use group::{GroupVerb, Members, ScheduleArgs, TagVerb};
-pub use notify::{MailArgs, NotifyVerb, SnmpManagerArgs, SnmpVerb, SyslogVerb, WatcherVerb};
+pub use notify::{
+    MailArgs, NotifyVerb, SnmpChangeArgs, SnmpManagerArgs, SnmpVerb, SyslogVerb, WatcherVerb,
+};
 pub use pod::PodVerb;
 pub use pool::{PassVerb, PoolVerb};
 pub use reach::{

@@ -29,6 +29,7 @@ pub fn run(common: &Common, verb: &ArrayVerb) -> Result<(), Failure> {
             name_servers,
             domain,
             ntp_servers,
+            banner,
         } => {
             let change = ArraySettingsChange {
                 name: name.clone(),
@@ -38,6 +39,7 @@ pub fn run(common: &Common, verb: &ArrayVerb) -> Result<(), Failure> {
                 chap_required: *chap_required,
                 ntp_servers: ntp_servers.clone().map(|Listed(servers)| servers),
                 name_servers: name_servers.clone().map(|Listed(servers)| servers),
+                banner: banner.clone().map(|text| cleared(&text).to_owned()),
                 domain: domain.clone().map(|name| cleared(&name).to_owned()),
                 ..ArraySettingsChange::default()
             };
@@ -58,6 +60,7 @@ fn text(settings: &ArraySettings) -> String {
         ("Name servers", or_else(settings.name_servers.join(", "), "none: the system's")),
         ("Domain", or_else(settings.domain.clone(), NONE)),
         ("Time servers", or_else(settings.ntp_servers.join(", "), NONE)),
+        ("Banner", or_else(settings.banner.replace('\n', "\\n"), NONE)),
         ("CHAP required", if settings.chap_required { "yes" } else { "no" }.to_owned()),
     ])
 }

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use array::{Array, MANAGEMENT_CERTIFICATE};
 use management::certificate::{self, ServerIdentity};
 use management::private;
 
@@ -11,9 +13,22 @@ use super::discover;
 use super::failure::Failure;
 use super::place::Place;
 
-/// Returns the identity of an array: from the configuration, from the files beside the pool, or a
-/// new one. `api` is the address of management.
-pub fn of_array(
+/// Returns the identity of an array, which uses the certificate in the pool whenever there is one.
+pub fn in_force(
+    config: &Config,
+    place: &Place,
+    array: &Arc<Array>,
+    api: IpAddr,
+) -> Result<ServerIdentity, Failure> {
+    let identity = of_array(config, place, array.pool().pool_id, api)?;
+    let array = array.clone();
+    identity.credentials.follow(move || array.certificate(MANAGEMENT_CERTIFICATE));
+    Ok(identity)
+}
+
+/// Returns the identity of an array in files: from the configuration, from the files beside the
+/// pool, or a new one. `api` is the address of management.
+fn of_array(
     config: &Config,
     place: &Place,
     pool_id: [u8; 16],

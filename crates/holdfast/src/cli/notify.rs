@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::args::{
-    Common, MailArgs, NotifyVerb, SnmpManagerArgs, SnmpVerb, SyslogVerb, WatcherVerb,
+    Common, MailArgs, NotifyVerb, SnmpChangeArgs, SnmpManagerArgs, SnmpVerb, SyslogVerb,
+    WatcherVerb,
 };
 use super::array::{NONE, cleared, or_else};
 use super::client::Client;
@@ -84,6 +85,7 @@ pub fn run(common: &Common, verb: &NotifyVerb) -> Result<(), Failure> {
         NotifyVerb::Watcher(verb) => watcher(&client, form, verb),
         NotifyVerb::Syslog(verb) => syslog(&client, form, verb),
         NotifyVerb::Snmp(SnmpVerb::Add(manager)) => add_manager(&client, form, manager),
+        NotifyVerb::Snmp(SnmpVerb::Set(change)) => set_manager(&client, form, change),
         NotifyVerb::Snmp(SnmpVerb::Remove { name }) => remove(&client, form, MANAGERS, name),
         NotifyVerb::Test { name } => test(&client, form, name),
     }
@@ -215,8 +217,53 @@ fn add_manager(client: &Client, form: Form, asked: &SnmpManagerArgs) -> Result<(
             body["v3"]["privacy_passphrase"] = json!(read_secret(path)?);
         }
     }
+    send_manager(client, form, Method::POST, name, &body)
+}
+
+fn set_manager(client: &Client, form: Form, asked: &SnmpChangeArgs) -> Result<(), Failure> {
+    let mut body = Map::new();
+    if let Some(host) = &asked.host {
+        body.insert("host".into(), json!(host));
+    }
+    if let Some(is_inform) = asked.inform {
+        body.insert("notification".into(), json!(if is_inform { "inform" } else { "trap" }));
+    }
+    if let Some(path) = &asked.community_file {
+        body.insert("v2c".into(), json!({ "community": read_secret(path)? }));
+    }
+    let mut v3 = Map::new();
+    for (field, value) in [
+        ("user", &asked.user),
+        ("auth_protocol", &asked.auth),
+        ("privacy_protocol", &asked.privacy),
+    ] {
+        if let Some(text) = value {
+            v3.insert(field.into(), json!(cleared(text)));
+        }
+    }
+    for (field, path) in [
+        ("auth_passphrase", &asked.auth_passphrase_file),
+        ("privacy_passphrase", &asked.privacy_passphrase_file),
+    ] {
+        if let Some(path) = path {
+            v3.insert(field.into(), json!(read_secret(path)?));
+        }
+    }
+    if !v3.is_empty() {
+        body.insert("v3".into(), v3.into());
+    }
+    send_manager(client, form, Method::PATCH, &asked.name, &body.into())
+}
+
+fn send_manager(
+    client: &Client,
+    form: Form,
+    method: Method,
+    name: &str,
+    body: &Value,
+) -> Result<(), Failure> {
     let query = named("names", name)?;
-    let manager: Manager = first(client.change(Method::POST, MANAGERS, &query, &body)?)?;
+    let manager: Manager = first(client.change(method, MANAGERS, &query, body)?)?;
     show(form, &manager, || {
         let Manager { name, host, version, .. } = &manager;
         format!("SNMP manager {name} at {host} is told of alerts by {version}.\n")

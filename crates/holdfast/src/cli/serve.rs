@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use api::{Access, Facts, Interface, Sources, Token};
 use management::alerts::{self, Certificate, Watcher};
-use management::certificate::{Credentials, Renewer, ServerIdentity};
+use management::certificate::{Credentials, Keeper, Renewer, ServerIdentity};
 use management::history::Sampler;
 use management::http::{Bound, Server};
 use management::notify::{Notifier, Source};
@@ -75,7 +75,7 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
     let pool_id = opened.array.pool().pool_id;
     let identity = match plain {
         true => None,
-        false => Some(identity::of_array(&config, place, pool_id, bound.address.ip())?),
+        false => Some(identity::in_force(&config, place, &opened.array, bound.address.ip())?),
     };
     let bound = Some(bound);
     let directory = identity::directory(&config, place, pool_id)
@@ -209,6 +209,7 @@ impl Manager<'_> {
                 notifier,
                 time,
                 directories,
+                certificates: Keeper::new(self.credentials(), bound.address.ip()),
                 array: self.opened.array.clone(),
                 shutdown: running.shutdown.clone(),
                 gives_way: self.opened.gives_way.clone(),
@@ -267,7 +268,7 @@ impl Manager<'_> {
         let credentials = self.credentials();
         let certificate = move || {
             let credentials = credentials.as_ref()?;
-            let path = credentials.path().display().to_string();
+            let path = credentials.place();
             Some(Certificate { path, ends_ms: credentials.ends_ms()? })
         };
         let members = self.opened.members.clone();

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::{
-    CommandCounters, Copied, Device, DeviceTransfers, Devices, DirectoryLogin, DirectoryServer,
-    HostSession, LatencyBucket, MemoryCounters, NotificationTest, OtherController, PathCounters,
-    PortCounters, RefusedLogin, SessionTerms, Telemetry, TellLogin, TimeServer, Watch,
-    WireCounters,
+    Certificates, CommandCounters, Copied, Device, DeviceTransfers, Devices, DirectoryLogin,
+    DirectoryServer, HostSession, LatencyBucket, MemoryCounters, NotificationTest, OtherController,
+    PathCounters, PortCounters, RefusedLogin, SessionTerms, Telemetry, TellLogin, TimeServer,
+    Watch, WireCounters,
 };
 use array::Array;
 use front::counters::{
@@ -17,6 +17,7 @@ use front::counters::{
 use front::sessions::{Refused, SessionSnapshot};
 use front::{Counters, DeviceSnapshot, LATENCY_BOUNDS_US, TransferSnapshot};
 use management::alerts::Observed;
+use management::certificate::Keeper;
 use management::notify::{Event, News, Notifier};
 use network::{Directories, DirectoryTest, TimeAnswer, Timekeeper};
 use store::Store;
@@ -134,6 +135,7 @@ pub struct Watched {
     pub notifier: Arc<Notifier>,
     pub time: Arc<Timekeeper>,
     pub directories: Arc<Directories>,
+    pub certificates: Keeper,
     pub array: Arc<Array>,
     /// Ends the process.
     pub shutdown: Shutdown,
@@ -186,6 +188,10 @@ impl Watch for Watched {
             status: u16::from_be_bytes([refused.status.0, refused.status.1]),
         };
         self.observer.refused().into_iter().map(|(name, refused)| (name, told(refused))).collect()
+    }
+
+    fn certificates(&self) -> Option<&dyn Certificates> {
+        Some(&self.certificates)
     }
 
     fn time_servers(&self) -> Vec<TimeServer> {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 mod access;
 mod alerts;
+mod certificates;
 mod clock;
 mod descriptors;
 mod devices;

@@ -34,7 +34,8 @@ fn time_servers_are_set_asked_and_kept() {
     // It receives queries and never responds.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let server = silent.local_addr().unwrap().to_string();
-    world.text(&["array", "set", "--ntp-servers", &server]);
+    world.text(&["array", "set", "--ntp-servers", &server, "--banner", "Keep\nout"]);
+    assert!(world.text(&["array", "show"]).contains("Keep\\nout"));
     let tested = world.output(&["array", "ntp-test"]);
     let told = String::from_utf8(tested.stdout).unwrap();
     assert_eq!((tested.status.code(), told.contains(&server)), (Some(1), true), "{told}");
@@ -42,6 +43,8 @@ fn time_servers_are_set_asked_and_kept() {
     assert!(error.contains("1 time servers do not answer"), "{error}");
     array.kill();
     let array = world.serve(&[]);
-    assert_eq!(world.json(&["array", "show"])["ntp_servers"], json!([server]));
+    let kept = world.json(&["array", "show"]);
+    assert_eq!((&kept["ntp_servers"], &kept["banner"]), (&json!([server]), &json!("Keep\nout")));
+    assert_eq!(world.json(&["array", "set", "--banner", "none"])["banner"], "");
     array.stop();
 }

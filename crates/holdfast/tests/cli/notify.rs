@@ -98,10 +98,30 @@ fn snmp_managers_are_added_sent_to_kept_and_removed() {
     for part in ["this is a test of notifications", "horse"] {
         assert!(traps.iter().any(|trap| trap.contains(part)), "{part}: {traps:?}");
     }
+    // Changes: what is not named stays, and a community goes to no other host by itself.
+    let set = |rest: &[&str]| [&["notify", "snmp", "set"], rest].concat();
+    assert!(world.refusal(1, &set(&["nms", "--host", "192.0.2.9"])).contains("community"));
+    let moved = set(&["nms", "--host", "192.0.2.9", "--community-file", secret, "--inform", "on"]);
+    assert!(world.text(&moved).contains("nms at 192.0.2.9 is told of alerts by v2c"));
+    let wrong = world.refusal(1, &set(&["nms", "--user", "array"]));
+    assert!(wrong.contains("version 3"), "{wrong}");
+    let wrong = world.refusal(1, &set(&["nms3", "--community-file", secret]));
+    assert!(wrong.contains("version 2c"), "{wrong}");
+    let passphrase = world.directory.path().join("passphrase");
+    std::fs::write(&passphrase, "correct horse\n").unwrap();
+    let passphrase = passphrase.to_str().unwrap();
+    let auth = ["nms3", "--auth", "SHA", "--auth-passphrase-file", passphrase];
+    let privacy = ["--privacy", "AES", "--privacy-passphrase-file", passphrase];
+    world.text(&set(&[&auth[..], &privacy[..]].concat()));
+    assert!(world.refusal(1, &set(&["nms3", "--auth", "none"])).contains("authenticated"));
+    world.text(&set(&["nms3", "--auth", "none", "--privacy", "none"]));
+    assert!(world.refusal(2, &set(&["nms3"])).contains("required"));
     array.kill();
     let array = world.serve(&[]);
     let kept = world.json(&["notify", "show"]);
-    assert_eq!(kept["snmp_managers"][0]["name"], "nms");
+    let nms = json!({"name": "nms", "host": "192.0.2.9", "version": "v2c",
+        "notification": "inform"});
+    assert_eq!(kept["snmp_managers"][0], nms);
     assert!(!kept.to_string().contains("horse"));
     world.text(&["notify", "snmp", "remove", "nms", "nms3"]);
     assert_eq!(world.json(&["notify", "show"])["snmp_managers"], json!([]));

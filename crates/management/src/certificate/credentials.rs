@@ -1,5 +1,6 @@
-//! The certificate of the management interface, and its key: read when the array starts, and again
-//! when the files change, so that a renewed certificate needs no restart.
+//! The certificate of the management interface, and its key: that in the pool, or else that in
+//! files. Both are read when the array starts, and again when they change, so that a renewed
+//! certificate needs no restart.
 
 use std::fmt::Display;
 use std::io;
@@ -7,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::RwLock;
+use array::StoredCertificate;
+use parking_lot::{Mutex, RwLock};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -15,18 +17,42 @@ use rustls::sign::CertifiedKey;
 use sys::attendant::Attendant;
 use trust::Fingerprint;
 
-use super::{ends_ms, read_certificates};
+use super::{ends_ms, read_certificates, text};
 use crate::Error;
 
 /// The longest time until a renewed certificate is used. A small file is read at this interval.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A certificate and its key, as last read from their files.
-#[derive(Debug)]
+/// Returns the certificate in the pool; the same allocation until it changes.
+type Pool = Box<dyn Fn() -> Option<Arc<StoredCertificate>> + Send + Sync>;
+
+/// What happens after a look.
+#[derive(Default)]
+struct Looking {
+    /// Called with the fingerprint of each new certificate.
+    is_renewed: Option<Box<dyn FnMut(Fingerprint) + Send>>,
+    /// The last logged error.
+    told: Option<String>,
+}
+
+/// A certificate and its key, as last read.
 pub struct Credentials {
     certificate: PathBuf,
     key: PathBuf,
+    /// Those in the files.
     shown: RwLock<Arc<CertifiedKey>>,
+    pool: RwLock<Option<Pool>>,
+    /// Those in the pool, which are in force if they are there: as stored, and ready for use.
+    of_pool: RwLock<Option<(Arc<StoredCertificate>, Arc<CertifiedKey>)>>,
+    looking: Mutex<Looking>,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials")
+            .field("certificate", &self.certificate)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Credentials {
@@ -36,7 +62,14 @@ impl Credentials {
     /// If one can't be read, or they do not match.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, Error> {
         let shown = RwLock::new(pair(read_certificates(certificate)?, certificate, key)?);
-        let credentials = Self { certificate: certificate.to_owned(), key: key.to_owned(), shown };
+        let credentials = Self {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+            shown,
+            pool: RwLock::default(),
+            of_pool: RwLock::default(),
+            looking: Mutex::default(),
+        };
         if credentials.ends_ms().is_none() {
             tracing::warn!("can't read when {} ends", certificate.display());
         }
@@ -48,15 +81,38 @@ impl Credentials {
         &self.certificate
     }
 
+    /// Uses the certificate of the pool, whenever it has one.
+    pub fn follow(
+        &self,
+        pool: impl Fn() -> Option<Arc<StoredCertificate>> + Send + Sync + 'static,
+    ) {
+        *self.pool.write() = Some(Box::new(pool));
+        self.refresh();
+    }
+
+    /// Returns the certificate in force, with its key.
+    fn in_force(&self) -> Arc<CertifiedKey> {
+        let of_pool = self.of_pool.read().as_ref().map(|(_, both)| both.clone());
+        of_pool.unwrap_or_else(|| self.shown.read().clone())
+    }
+
+    /// Returns what the certificate in force is called: its file, or that it is in the pool.
+    pub fn place(&self) -> String {
+        match self.of_pool.read().is_some() {
+            true => format!("certificate {} of the pool", array::MANAGEMENT_CERTIFICATE),
+            false => self.certificate.display().to_string(),
+        }
+    }
+
     /// Returns the fingerprint of the certificate.
     pub fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::of(&self.shown.read().cert[0])
+        Fingerprint::of(&self.in_force().cert[0])
     }
 
     /// Returns when the certificate ends, in milliseconds since 1970; `None` if that can't be
     /// parsed.
     pub fn ends_ms(&self) -> Option<u64> {
-        ends_ms(&self.shown.read().cert[0])
+        ends_ms(&self.in_force().cert[0])
     }
 
     /// Reads the files again. Returns whether they contain another certificate, which is then used.
@@ -71,11 +127,55 @@ impl Credentials {
         *self.shown.write() = pair(chain, &self.certificate, &self.key)?;
         Ok(true)
     }
+
+    /// Reads the certificate of the pool again, if it has changed.
+    fn follow_pool(&self) -> Result<(), String> {
+        let stored = self.pool.read().as_ref().and_then(|pool| pool());
+        let is_same = match (&stored, &*self.of_pool.read()) {
+            (Some(stored), Some((old, _))) => Arc::ptr_eq(stored, old),
+            (None, None) => true,
+            _ => false,
+        };
+        if is_same {
+            return Ok(());
+        }
+        // A certificate that was replaced is not used any more, even if the new one is damaged.
+        *self.of_pool.write() = None;
+        let Some(stored) = stored else { return Ok(()) };
+        let mut chain = text::certificates(&stored.certificate)?;
+        if !stored.intermediate.trim().is_empty() {
+            chain.extend(text::certificates(&stored.intermediate)?);
+        }
+        let both = text::with_key(chain, stored.key.expose())?;
+        *self.of_pool.write() = Some((stored, Arc::new(both)));
+        Ok(())
+    }
+
+    /// Looks for another certificate, in the pool and in the files, and uses it from the next
+    /// handshake on. The two files seldom change at the same moment: until both have, they do not
+    /// match, and the old ones stay in use.
+    pub(super) fn refresh(&self) {
+        let looking = &mut *self.looking.lock();
+        let before = self.fingerprint();
+        let of_files = self.renew().err().map(|error| error.to_string());
+        let trouble = self.follow_pool().err().or(of_files);
+        let fingerprint = self.fingerprint();
+        if fingerprint != before {
+            tracing::info!("{} is used: its fingerprint is {fingerprint}", self.place());
+            if let Some(is_renewed) = &mut looking.is_renewed {
+                is_renewed(fingerprint);
+            }
+        }
+        if let Some(text) = trouble.as_ref().filter(|text| looking.told.as_ref() != Some(text)) {
+            tracing::warn!("a new certificate of management is not used: {text}");
+        }
+        looking.told = trouble;
+    }
 }
 
 impl ResolvesServerCert for Credentials {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.shown.read().clone())
+        Some(self.in_force())
     }
 }
 
@@ -108,39 +208,15 @@ impl Renewer {
     /// If no thread can be started.
     pub fn start(
         credentials: Arc<Credentials>,
-        mut is_renewed: impl FnMut(Fingerprint) + Send + 'static,
+        is_renewed: impl FnMut(Fingerprint) + Send + 'static,
     ) -> io::Result<Self> {
-        let mut told = None;
+        credentials.looking.lock().is_renewed = Some(Box::new(is_renewed));
         let thread = Attendant::start("certificate", Arc::default(), move |_| {
-            look(&credentials, &mut is_renewed, &mut told);
+            credentials.refresh();
             LOOK_INTERVAL
         })?;
         Ok(Self { _thread: thread })
     }
-}
-
-/// Checks the files. `told`: the last logged error. The two files seldom change at the same moment:
-/// until both have, they do not match, and the old ones stay in use.
-fn look(
-    credentials: &Credentials,
-    is_renewed: &mut impl FnMut(Fingerprint),
-    told: &mut Option<String>,
-) {
-    let path = credentials.path().display();
-    let trouble = match credentials.renew() {
-        Ok(false) => None,
-        Ok(true) => {
-            let fingerprint = credentials.fingerprint();
-            tracing::info!("{path} was renewed: its fingerprint is {fingerprint}");
-            is_renewed(fingerprint);
-            None
-        }
-        Err(error) => Some(error.to_string()),
-    };
-    if let Some(trouble) = trouble.as_ref().filter(|trouble| told.as_ref() != Some(trouble)) {
-        tracing::warn!("the certificate of management stays as it was: {trouble}");
-    }
-    *told = trouble;
 }
 
 #[cfg(test)]
@@ -172,5 +248,54 @@ mod tests {
         assert!(credentials.renew().unwrap() && !credentials.renew().unwrap());
         let second = Credentials::load(&path("b.pem"), &path("b.key")).unwrap().fingerprint();
         assert!(credentials.fingerprint() == second && second != first);
+    }
+    #[test]
+    fn the_pool_s_certificate_is_in_force_as_long_as_there_is_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        certificate::make(&path("a.pem"), &path("a.key"), "127.0.0.1".parse().unwrap()).unwrap();
+        let credentials = Credentials::load(&path("a.pem"), &path("a.key")).unwrap();
+        let of_files = credentials.fingerprint();
+        let stored = |key: &str| {
+            let subject = api::CertificateSubject::default();
+            let now_ms = sys::wall::now_ms();
+            let (certificate, own) =
+                text::make(&subject, vec!["a".into()], 9, None, now_ms).unwrap();
+            Arc::new(StoredCertificate {
+                name: array::CertificateName::new("management").unwrap(),
+                certificate,
+                intermediate: String::new(),
+                key: array::KeptPassword::new(if key.is_empty() { &own } else { key }),
+                is_self_signed: true,
+            })
+        };
+        let (first, second, damaged) = (stored(""), stored(""), stored("horse"));
+        let pool = Arc::new(Mutex::new(Some(first.clone())));
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let telling = told.clone();
+        let renewed = move |fingerprint| telling.lock().push(fingerprint);
+        credentials.looking.lock().is_renewed = Some(Box::new(renewed));
+        let followed = pool.clone();
+        credentials.follow(move || followed.lock().clone());
+        let of = |one: &StoredCertificate| {
+            Fingerprint::of(&text::certificates(&one.certificate).unwrap()[0])
+        };
+        assert_eq!(credentials.fingerprint(), of(&first));
+        assert!(credentials.place().contains("pool"));
+        let days = (credentials.ends_ms().unwrap() - sys::wall::now_ms()) / 86_400_000;
+        assert!((8..=9).contains(&days), "{days}");
+        for (next, shown) in [
+            (Some(second.clone()), of(&second)),
+            (None, of_files),
+            (Some(first.clone()), of(&first)),
+            (Some(damaged), of_files),
+        ] {
+            *pool.lock() = next;
+            credentials.refresh();
+            credentials.refresh();
+            assert_eq!(credentials.fingerprint(), shown);
+        }
+        let wanted = [of(&first), of(&second), of_files, of(&first), of_files];
+        assert_eq!(*told.lock(), wanted, "each once");
     }
 }

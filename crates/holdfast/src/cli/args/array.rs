@@ -52,6 +52,10 @@ pub enum ArrayVerb {
         #[arg(long, group = "what", value_name = "HOST[:PORT][,…]|none")]
         #[arg(value_parser = parse_listed)]
         ntp_servers: Option<Listed>,
+        /// Show this text before a login on the page, to anybody: up to 2,000 characters, in one
+        /// line or several; or none.
+        #[arg(long, group = "what", value_name = "TEXT|none")]
+        banner: Option<String>,
     },
 }
 

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 
+use super::volume::parse_on_off;
+
 /// `notify …`.
 #[derive(Debug, Subcommand)]
 pub enum NotifyVerb {
@@ -86,6 +88,8 @@ pub enum SyslogVerb {
 pub enum SnmpVerb {
     /// Add an SNMP manager: of version 2c with a community, or of version 3 with a user.
     Add(SnmpManagerArgs),
+    /// Change an SNMP manager. Its version stays.
+    Set(SnmpChangeArgs),
     /// Remove SNMP managers.
     Remove {
         /// The managers' names.
@@ -153,4 +157,39 @@ pub struct SnmpManagerArgs {
     /// Request confirmations from the manager.
     #[arg(long)]
     pub inform: bool,
+}
+
+/// `notify snmp set`: what is changed of an SNMP manager.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("what").required(true).multiple(true))]
+pub struct SnmpChangeArgs {
+    /// The manager's name.
+    pub name: String,
+    /// Its new place; the default port is 162. A manager of version 2c needs the community again.
+    #[arg(long, group = "what", value_name = "HOST[:PORT]")]
+    pub host: Option<String>,
+    /// Of version 2c: the file with the new community; `-` reads standard input.
+    #[arg(long, group = "what", value_name = "FILE")]
+    pub community_file: Option<PathBuf>,
+    /// Of version 3: the new user.
+    #[arg(long, group = "what", value_name = "USER", conflicts_with = "community_file")]
+    pub user: Option<String>,
+    /// Of version 3: how messages are authenticated; or none. A new protocol needs its passphrase
+    /// if there is none yet.
+    #[arg(long, group = "what", value_name = "SHA|MD5|none", value_parser = ["SHA", "MD5", "none"])]
+    #[arg(conflicts_with = "community_file")]
+    pub auth: Option<String>,
+    /// Of version 3: the file with the new authentication passphrase.
+    #[arg(long, group = "what", value_name = "FILE", conflicts_with = "community_file")]
+    pub auth_passphrase_file: Option<PathBuf>,
+    /// Of version 3: whether messages are encrypted (AES), or not: none.
+    #[arg(long, group = "what", value_name = "AES|none", value_parser = ["AES", "none"])]
+    #[arg(conflicts_with = "community_file")]
+    pub privacy: Option<String>,
+    /// Of version 3: the file with the new encryption passphrase.
+    #[arg(long, group = "what", value_name = "FILE", conflicts_with = "community_file")]
+    pub privacy_passphrase_file: Option<PathBuf>,
+    /// Whether the manager confirms messages.
+    #[arg(long, group = "what", value_name = "on|off", value_parser = parse_on_off)]
+    pub inform: Option<bool>,
 }

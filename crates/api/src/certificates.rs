@@ -1,0 +1,70 @@
+//! What the interface needs of certificates: it parses none and has no keys of its own.
+
+/// The subject of a certificate. An empty text is not part of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CertificateSubject {
+    /// The name by which clients reach the server.
+    pub common_name: String,
+    /// Two letters.
+    pub country: String,
+    /// An address of mail.
+    pub email: String,
+    /// The town.
+    pub locality: String,
+    /// The organization.
+    pub organization: String,
+    /// Its unit.
+    pub organizational_unit: String,
+    /// The state or province.
+    pub state: String,
+    /// Further names and addresses of the server.
+    pub alternative_names: Vec<String>,
+}
+
+/// What a certificate says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CertificateFacts {
+    /// Its subject.
+    pub subject: CertificateSubject,
+    /// The whole name of its subject.
+    pub issued_to: String,
+    /// The whole name of its issuer.
+    pub issued_by: String,
+    /// From when on it is valid, in milliseconds since 1970.
+    pub valid_from_ms: u64,
+    /// Until when it is valid, in milliseconds since 1970.
+    pub valid_to_ms: u64,
+    /// `rsa`, `ec` or `ed25519`; empty if unknown.
+    pub key_algorithm: String,
+    /// The size of the key, in bits; 0 if unknown.
+    pub key_size: u32,
+}
+
+/// Makes and checks certificates, and knows the one of management. All are PEM. Errors are reasons
+/// for people, in one line.
+pub trait Certificates: Send + Sync {
+    /// Returns the certificate of management in its files, with its chain; `None` if there is none,
+    /// or if it can't be read.
+    fn in_files(&self) -> Option<String>;
+
+    /// Returns what the first certificate of a text says.
+    fn describe(&self, certificate: &str) -> Result<CertificateFacts, String>;
+
+    /// Returns a self-signed certificate and its key: `key`, or a new one.
+    fn make(
+        &self,
+        subject: &CertificateSubject,
+        days: u32,
+        key: Option<&str>,
+    ) -> Result<(String, String), String>;
+
+    /// Checks a certificate to import: that all parse, that none has ended, and that the key is
+    /// that of the certificate.
+    fn check(&self, certificate: &str, intermediate: &str, key: &str) -> Result<(), String>;
+
+    /// Returns a request to an authority to sign a certificate for a key.
+    fn request(&self, subject: &CertificateSubject, key: &str) -> Result<String, String>;
+
+    /// Puts the certificate of management in the pool, or its absence, in force.
+    fn changed(&self);
+}
