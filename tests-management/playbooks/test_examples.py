@@ -3,6 +3,8 @@
 `examples.yml` says how each ends: unchanged (`ok`), `changed`, or with the message of the module.
 """
 
+import datetime
+import functools
 import json
 import os
 import re
@@ -14,6 +16,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from running import Array, Management
 
 HERE = Path(__file__).parent
@@ -22,6 +28,30 @@ MODULES = (
     / "ansible_collections/purestorage/flasharray/plugins/modules"
 )
 EXPECTED = yaml.safe_load((HERE / "examples.yml").read_text())
+
+
+@functools.cache
+def files():
+    """The files that examples read: a certificate with its key, which is not encrypted."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "array.example.com")])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    made = x509.CertificateBuilder(issuer_name=name, subject_name=name)
+    made = made.public_key(key.public_key()).serial_number(x509.random_serial_number())
+    made = made.not_valid_before(now).not_valid_after(now + datetime.timedelta(days=9))
+    encodings = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    return {
+        "example.crt": made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM),
+        "example.key": key.private_bytes(*encodings, serialization.NoEncryption()),
+    }
+
+
+def filled(value):
+    """An argument, with the content of the file that a playbook would look up."""
+    named = re.fullmatch(r"{{\s*lookup\('file', '(.*?)'\)\s*}}", str(value))
+    if named is None or named.group(1) not in files():
+        return value
+    return files()[named.group(1)].decode()
 
 
 def examples(module):
@@ -35,7 +65,7 @@ def examples(module):
                 arguments = dict(arguments or {})
                 arguments.pop("fa_url", None)
                 arguments.pop("api_token", None)
-                found.append(arguments)
+                found.append({key: filled(value) for key, value in arguments.items()})
     return found
 
 

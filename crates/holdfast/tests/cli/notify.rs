@@ -70,6 +70,10 @@ fn receivers_are_set_tested_kept_and_removed() {
     array.stop();
 }
 
+fn set<'a>(rest: &[&'a str]) -> Vec<&'a str> {
+    [&["notify", "snmp", "set"], rest].concat()
+}
+
 #[test]
 fn snmp_managers_are_added_sent_to_kept_and_removed() {
     let world = World::new();
@@ -99,7 +103,6 @@ fn snmp_managers_are_added_sent_to_kept_and_removed() {
         assert!(traps.iter().any(|trap| trap.contains(part)), "{part}: {traps:?}");
     }
     // Changes: what is not named stays, and a community goes to no other host by itself.
-    let set = |rest: &[&str]| [&["notify", "snmp", "set"], rest].concat();
     assert!(world.refusal(1, &set(&["nms", "--host", "192.0.2.9"])).contains("community"));
     let moved = set(&["nms", "--host", "192.0.2.9", "--community-file", secret, "--inform", "on"]);
     assert!(world.text(&moved).contains("nms at 192.0.2.9 is told of alerts by v2c"));
