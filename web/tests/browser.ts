@@ -103,6 +103,22 @@ export class Desk {
     }
   }
 
+  /** Chooses objects in a dialog: types each name, and takes what is found. */
+  async pick(dialog: Locator, label: string, ...names: string[]): Promise<void> {
+    const field = dialog.getByRole("combobox", { name: label, exact: true });
+    for (const name of names) {
+      await field.fill(name);
+      await this.option(dialog, name).click();
+      await this.button(`Remove ${name}`, dialog).waitFor();
+    }
+  }
+
+  /** An object that a dialog offers, by its whole name. */
+  option(dialog: Locator, name: string): Locator {
+    const named = this.page.locator(".option-name").getByText(name, { exact: true });
+    return dialog.getByRole("option").filter({ has: named });
+  }
+
   /**
    * Does a task: presses its button, fills the dialog, confirms. Every line that the dialog shows
    * is understood by the program. Gives what was told when it was done.

@@ -92,14 +92,17 @@ test("volumes are connected from either side, and disconnected", async () => {
   await desk.go("Volumes");
   await desk.choose("vm-1");
   await desk.perform("Connect", "Connect", async (dialog) => {
-    await dialog.getByLabel("Host").selectOption({ label: "esx-9" });
+    await desk.pick(dialog, "Host or host group", "esx-9");
     await dialog.getByLabel("LUN").fill("7");
   });
   await desk.go("Hosts");
   await desk.choose("esx-9");
-  await desk.perform("Connect volume", "Connect", (dialog) =>
-    dialog.getByLabel("Volume").fill("vm-2"),
-  );
+  await desk.perform("Connect volumes", "Connect", async (dialog) => {
+    const taken = desk.option(dialog, "vm-1").getByText("connected already");
+    await taken.waitFor();
+    await desk.pick(dialog, "Volumes", "vm-2");
+    expect(await linesOf(dialog)).toEqual(["holdfast connect vm-2 esx-9"]);
+  });
   expect(await connections()).toEqual([
     ["esx-9", "vm-2", 1],
     ["esx-9", "vm-1", 7],

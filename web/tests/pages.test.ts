@@ -248,10 +248,39 @@ test.each(["light", "dark"])("a dialog in %s", async (theme) => {
   const dialog = desk.page.getByRole("dialog");
   await dialog.getByLabel("Name").fill("datastore-3");
   await dialog.getByLabel("Size").fill("2T");
-  await dialog.getByLabel("esx-2", { exact: true }).check();
+  await desk.pick(dialog, "Connect to", "esx-2");
   expect(await findings()).toEqual([]);
   await picture(`new-volume-${theme}`);
   await desk.page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+});
+
+test.each(["light", "dark"])("a choice of volumes in %s, wide and narrow", async (theme) => {
+  await desk.page.getByLabel("Colours").selectOption(theme);
+  for (const width of [1280, 400]) {
+    await desk.page.setViewportSize({ width, height: 900 });
+    await desk.page.goto("/protection/database");
+    await desk.button("Add volumes").click();
+    const dialog = desk.page.getByRole("dialog");
+    await desk.option(dialog, "db-log").getByText("in the group already").waitFor();
+    expect(await findings(), `${width}: not typed yet`).toEqual([]);
+    await desk.pick(dialog, "Volumes", "datastore-1", "template");
+    await dialog.getByRole("combobox").fill("d");
+    await desk.option(dialog, "datastore-2").waitFor();
+    await dialog.getByText("6 matches", { exact: true }).waitFor();
+    await dialog.getByRole("combobox").press("ArrowDown");
+    expect(await findings(), `${width}: chosen`).toEqual([]);
+    await expectNoSideways();
+    const over = await dialog.evaluate((box) => box.scrollWidth - box.clientWidth);
+    expect(over).toBeLessThanOrEqual(0);
+    if (width > 1000) await picture(`add-volumes-${theme}`);
+    await dialog.getByRole("combobox").fill("none such");
+    await dialog.getByText("No name matches.").waitFor();
+    expect(await findings(), `${width}: nothing found`).toEqual([]);
+    await desk.page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+  }
+  await desk.page.setViewportSize({ width: 1280, height: 900 });
 });
 
 test.each(["light", "dark"])("what is seldom seen, in %s", async (theme) => {

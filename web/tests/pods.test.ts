@@ -100,6 +100,21 @@ test("volumes of pods are renamed, cloned and moved", async () => {
     expect(await linesOf(dialog)).toEqual(["holdfast volume rename test::cache cache"]);
   });
   expect(await volumes()).toEqual(["cache", "team::copy", "team::db", "team::log", "test::app"]);
+  // From the side of the pod, too.
+  await desk.go("Pods");
+  await desk.choose("test");
+  await desk.perform("Add volumes", "Add", async (dialog) => {
+    await desk.option(dialog, "test::app").getByText("in the pod already").waitFor();
+    await desk.pick(dialog, "Volumes", "cache");
+    expect(await linesOf(dialog)).toEqual(["holdfast volume rename cache test::cache"]);
+  });
+  await desk.choose("test");
+  await desk.perform("Add volumes", "Add", (dialog) =>
+    desk.pick(dialog, "Volumes", "team::copy"),
+  );
+  expect(await volumes()).toEqual(["team::db", "team::log", "test::app", "test::cache", "test::copy"]);
+  await desk.array.ask("PATCH", "/api/2.26/volumes?names=test::copy", { pod: { name: "team" } });
+  await desk.array.ask("PATCH", "/api/2.26/volumes?names=test::cache", { pod: { name: "" } });
 });
 
 test("a pod is renamed on its page, which moves with it", async () => {

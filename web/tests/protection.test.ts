@@ -5,7 +5,7 @@ import { Desk, linesOf } from "./browser";
 let desk: Desk;
 beforeAll(async () => {
   desk = await Desk.open();
-  for (const name of ["app", "db", "log"]) {
+  for (const name of ["app", "db", "gone", "log"]) {
     const body = { provisioned: 1024 ** 3 };
     await desk.array.ask("POST", `/api/2.26/volumes?names=${name}`, body);
   }
@@ -33,7 +33,9 @@ test("groups are made of volumes, which come and go", async () => {
   await desk.button("Protect").click();
   const dialog = desk.page.getByRole("dialog");
   await dialog.getByLabel("Name").fill("half");
-  await dialog.getByLabel("Volumes").fill("log none");
+  await desk.pick(dialog, "Volumes", "gone");
+  await desk.array.ask("PATCH", "/api/2.26/volumes?names=gone", { destroyed: true });
+  await desk.array.ask("DELETE", "/api/2.26/volumes?names=gone");
   await desk.button("Make group", dialog).click();
   await dialog.getByRole("alert").getByText("Volume does not exist.").waitFor();
   await desk.page.keyboard.press("Escape");
@@ -42,7 +44,15 @@ test("groups are made of volumes, which come and go", async () => {
   expect(groups.map((one) => one.name)).toEqual(["daily"]);
   await desk.go("Protection");
   await desk.choose("daily");
-  await desk.perform("Add volumes", "Add", (dialog) => dialog.getByLabel("Volumes").fill("log"));
+  await desk.perform("Add volumes", "Add", async (dialog) => {
+    await desk.pick(dialog, "Volumes", "log");
+    // What is in the group already is shown, and can't be chosen again.
+    await dialog.getByRole("combobox", { name: "Volumes" }).fill("a");
+    const member = desk.option(dialog, "app");
+    await member.getByText("in the group already").waitFor();
+    expect(await member.isDisabled()).toBe(true);
+    expect(await linesOf(dialog)).toEqual(["holdfast group add daily log"]);
+  });
   expect(await members()).toEqual(["app", "db", "log"]);
   await desk.page.getByRole("link", { name: "daily" }).click();
   await desk.heading("daily");

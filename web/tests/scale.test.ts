@@ -50,6 +50,36 @@ test("the other pages stay short with them", async () => {
   await desk.page.getByRole("link", { name: "10,000" }).waitFor();
 });
 
+test("one of ten thousand volumes is chosen without loading them all", async () => {
+  await desk.array.ask("POST", "/api/2.26/protection-groups?names=nightly");
+  await desk.page.goto("/protection/nightly");
+  const asked: URLSearchParams[] = [];
+  desk.page.on("request", (request) => {
+    const { pathname, searchParams } = new URL(request.url());
+    if (pathname.endsWith("/volumes") && searchParams.has("limit")) asked.push(searchParams);
+  });
+  await desk.perform("Add volumes", "Add", async (dialog) => {
+    await desk.option(dialog, "v00024").waitFor();
+    const field = dialog.getByRole("combobox", { name: "Volumes" });
+    // The end of the list brings the next page.
+    await field.press("ArrowUp");
+    await desk.option(dialog, "v00049").waitFor();
+    await field.pressSequentially("9998");
+    await desk.option(dialog, "v09998").click();
+    await field.fill("v0777");
+    await dialog.getByText("10 matches", { exact: true }).waitFor();
+    await desk.pick(dialog, "Volumes", "v07777");
+  });
+  const members = await desk.array.items<{ member: { name: string } }>("protection-groups/volumes");
+  expect(members.map((one) => one.member.name)).toEqual(["v07777", "v09998"]);
+  const pages = asked.filter((one) => !one.has("group_names"));
+  expect(pages.length).toBeGreaterThan(3);
+  expect(pages.length).toBeLessThan(12);
+  expect([...new Set(pages.map((one) => one.get("limit")))]).toEqual(["25"]);
+  // Typed in one go, it is searched for once.
+  expect(pages.filter((one) => one.get("filter")?.includes("*9")).length).toBe(1);
+});
+
 test("counters of all paths are asked for only where they are shown", async () => {
   const asked: string[] = [];
   desk.page.on("request", (request) => {

@@ -28,8 +28,7 @@ test("volumes are made, with hosts and host groups at once if wanted", async () 
   const told = await desk.perform("New volume", "Make volume", async (dialog) => {
     await dialog.getByLabel("Name").fill("vm-1");
     await dialog.getByLabel("Size").fill("10G");
-    await dialog.getByLabel("esx-1", { exact: true }).check();
-    await dialog.getByLabel("cluster (host group)").check();
+    await desk.pick(dialog, "Connect to", "esx-1", "cluster");
     expect(await linesOf(dialog)).toEqual([
       "holdfast volume create vm-1 --size 10G --host esx-1 --host-group cluster",
     ]);
@@ -42,8 +41,7 @@ test("volumes are made, with hosts and host groups at once if wanted", async () 
   const dialog = desk.page.getByRole("dialog");
   await dialog.getByLabel("Name").fill("half");
   await dialog.getByLabel("Size").fill("1G");
-  await dialog.getByLabel("cluster (host group)").check();
-  await dialog.getByLabel("esx-2", { exact: true }).check();
+  await desk.pick(dialog, "Connect to", "cluster", "esx-2");
   await desk.button("Make volume", dialog).click();
   const refusal = "Host esx-2 is in a host group that is named besides.";
   await dialog.getByRole("alert").getByText(refusal).waitFor();
@@ -112,7 +110,7 @@ test("volumes are renamed, resized and cloned", async () => {
   await desk.perform("Resize", "Resize", (dialog) => dialog.getByLabel("New size").fill("12G"));
   await desk.choose("vm-3");
   await desk.perform("Overwrite", "Overwrite", (dialog) =>
-    dialog.getByLabel("With the volume").fill("vm-1"),
+    desk.pick(dialog, "Source: a volume or a snapshot", "vm-1"),
   );
   expect(await volumes("names=vm-3")).toMatchObject([{ provisioned: 10 * GIB }]);
 });

@@ -46,7 +46,7 @@ export function ConnectionTable(props: {
   const chosen = rows.filter((one) => selection.isChosen(key(one)));
   const { role } = useSession();
   const connect: Action[] = side
-    ? [{ label: "Connect volume", task: (close) => <ConnectHost {...side} close={close} /> }]
+    ? [{ label: "Connect volumes", task: (close) => <ConnectHost {...side} close={close} /> }]
     : [];
   const disconnect: Action = {
     label: "Disconnect",

@@ -29,7 +29,7 @@ function actionsOf(hosts: RestHost[]): Action[] {
   const one = hosts.length === 1;
   return [
     {
-      label: "Connect volume",
+      label: "Connect volumes",
       on: one,
       task: (close) => host && <ConnectHost name={host.name} close={close} />,
     },

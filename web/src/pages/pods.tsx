@@ -17,7 +17,7 @@ import { Card, Facts, Page } from "../parts/page";
 import { type Column, Table } from "../parts/table";
 import { Tabs } from "../parts/tabs";
 import { Destroy, Eradicate, Recover } from "../tasks/endings";
-import { CreatePod, RenamePod } from "../tasks/pods";
+import { AddVolumes, CreatePod, RenamePod } from "../tasks/pods";
 import { to } from "../routes";
 import { VolumeLists } from "./volumes";
 
@@ -85,6 +85,11 @@ function existing(pods: RestPod[]): Action[] {
   const along = volumes === 0 ? {} : { along: `with ${plural(volumes, "volume")}` };
   const lines = pods.map((one) => cli.pod.destroy(one.name, one.volume_count > 0));
   return [
+    {
+      label: "Add volumes",
+      on: pods.length === 1,
+      task: (close) => pod && <AddVolumes pod={pod.name} close={close} />,
+    },
     {
       label: "Rename",
       on: pods.length === 1,

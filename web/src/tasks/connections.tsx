@@ -3,15 +3,12 @@ import { useState } from "react";
 
 import { request, rest } from "../lib/api";
 import * as cli from "../lib/cli";
-import { useAll } from "../lib/query";
-import type { RestConnection, RestHost, RestHostGroup } from "../lib/types";
-import { ChoiceField, TextField } from "../parts/fields";
+import { chosenOf, HOST, HOST_GROUP, TARGETS, volumesOf } from "../lib/sources";
+import type { RestConnection } from "../lib/types";
+import { Chooser } from "../parts/chooser";
+import { TextField } from "../parts/fields";
 import { Notice } from "../parts/notice";
 import { Task } from "../parts/task";
-
-/** The prefixes that distinguish hosts from host groups in a choice. */
-const HOST = "host/";
-const GROUP = "group/";
 
 interface Closing {
   close: () => void;
@@ -19,17 +16,11 @@ interface Closing {
 
 /** Connects volumes to a host or a host group. */
 export function ConnectVolumes({ volumes, close }: Closing & { volumes: string[] }) {
-  const hosts = useAll<RestHost>("hosts");
-  const groups = useAll<RestHostGroup>("host-groups");
-  const [target, setTarget] = useState("");
+  const [chosen, setChosen] = useState<string[]>([]);
   const [lun, setLun] = useState("");
-  const choices = [
-    ["", "Choose …"] as const,
-    ...(hosts.data ?? []).map((one) => [HOST + one.name, one.name] as const),
-    ...(groups.data ?? []).map((one) => [GROUP + one.name, `${one.name} (host group)`] as const),
-  ];
-  const isGroup = target.startsWith(GROUP);
-  const name = target.slice(isGroup ? GROUP.length : HOST.length);
+  const [group] = chosenOf(chosen, HOST_GROUP);
+  const isGroup = group !== undefined;
+  const name = group ?? chosenOf(chosen, HOST)[0] ?? "";
   const single = volumes.length === 1;
   const run = async () => {
     const side = isGroup ? { host_group_names: name } : { host_names: name };
@@ -42,12 +33,18 @@ export function ConnectVolumes({ volumes, close }: Closing & { volumes: string[]
       title={single ? `Connect ${volumes[0]}` : `Connect ${volumes.length} volumes`}
       submit="Connect"
       cli={isGroup ? [] : volumes.map((one) => cli.connect(one, name, single ? lun : ""))}
-      ready={target !== ""}
+      ready={name !== ""}
       run={run}
       close={close}
     >
-      {hosts.data?.length === 0 && <Notice>There is no host yet: make one on “Hosts”.</Notice>}
-      <ChoiceField label="Host" value={target} set={setTarget} choices={choices} />
+      <Chooser
+        label="Host or host group"
+        sources={TARGETS}
+        chosen={chosen}
+        set={setChosen}
+        single
+        none="There are no hosts yet: create one on the page “Hosts”."
+      />
       {single && <Lun value={lun} set={setLun} />}
     </Task>
   );
@@ -65,28 +62,36 @@ function Lun({ value, set }: { value: string; set: (value: string) => void }) {
   );
 }
 
-/** Connects a volume to a host, or to a host group. */
+/** Connects volumes to a host, or to a host group. */
 export function ConnectHost(props: Closing & { name: string; isGroup?: boolean }) {
   const { name, isGroup = false, close } = props;
-  const [volume, setVolume] = useState("");
+  const [volumes, setVolumes] = useState<string[]>([]);
   const [lun, setLun] = useState("");
+  const single = volumes.length <= 1;
   const run = async () => {
     const side = isGroup ? { host_group_names: name } : { host_names: name };
-    const body = lun.trim() === "" ? {} : { lun: Number(lun) };
-    await request("POST", rest("connections", { ...side, volume_names: volume.trim() }), body);
-    return `Connected to ${name}: ${volume.trim()}.`;
+    const body = single && lun.trim() !== "" ? { lun: Number(lun) } : {};
+    await request("POST", rest("connections", { ...side, volume_names: volumes }), body);
+    return `Connected to ${name}: ${volumes.join(", ")}.`;
   };
+  const lines = volumes.length === 0 ? [""] : volumes;
   return (
     <Task
-      title={`Connect a volume to ${name}`}
+      title={`Connect volumes to ${name}`}
       submit="Connect"
-      cli={isGroup ? [] : [cli.connect(volume, name, lun)]}
-      ready={volume.trim() !== ""}
+      cli={isGroup ? [] : lines.map((one) => cli.connect(one, name, single ? lun : ""))}
+      ready={volumes.length > 0}
       run={run}
       close={close}
     >
-      <TextField label="Volume" value={volume} set={setVolume} />
-      <Lun value={lun} set={setLun} />
+      <Chooser
+        label="Volumes"
+        sources={[volumesOf(name, isGroup)]}
+        chosen={volumes}
+        set={setVolumes}
+        none="There are no volumes yet."
+      />
+      {single && <Lun value={lun} set={setLun} />}
     </Task>
   );
 }

@@ -6,7 +6,9 @@ import * as cli from "../lib/cli";
 import { words } from "../lib/format";
 import { cameText, strangers, toggled } from "../lib/initiators";
 import { useGet } from "../lib/query";
+import { FREE_HOSTS } from "../lib/sources";
 import type { Initiators, RestHost } from "../lib/types";
+import { Chooser } from "../parts/chooser";
 import { AreaField, CheckField, TextField } from "../parts/fields";
 import { Task } from "../parts/task";
 
@@ -184,10 +186,9 @@ export function Delete(
 
 export function CreateHostGroup({ close }: Closing) {
   const [name, setName] = useState("");
-  const [hosts, setHosts] = useState("");
+  const [members, setMembers] = useState<string[]>([]);
   const run = async () => {
     const group = name.trim();
-    const members = words(hosts);
     await request("POST", rest("host-groups", { names: group }), {});
     if (members.length === 0) return `Host group ${group} was made.`;
     try {
@@ -209,11 +210,12 @@ export function CreateHostGroup({ close }: Closing) {
       close={close}
     >
       <TextField label="Name" hint={NAME_HINT} value={name} set={setName} />
-      <TextField
+      <Chooser
         label="Hosts"
-        hint="Their names, parted by blanks; more can be added later."
-        value={hosts}
-        set={setHosts}
+        sources={[FREE_HOSTS]}
+        chosen={members}
+        set={setMembers}
+        none="There are no hosts yet. They can be added later."
       />
     </Task>
   );

@@ -6,7 +6,9 @@ import { request, rest } from "../lib/api";
 import * as cli from "../lib/cli";
 import { inPod, ownName, podOf } from "../lib/pods";
 import { useAll } from "../lib/query";
+import { volumesOutside } from "../lib/sources";
 import type { RestPod } from "../lib/types";
+import { Chooser } from "../parts/chooser";
 import { ChoiceField, TextField } from "../parts/fields";
 import { Notice } from "../parts/notice";
 import { Task } from "../parts/task";
@@ -81,6 +83,35 @@ export function PodField(props: { value: string; set: (pod: string) => void }) {
       set={set}
       choices={[["", "None"], ...all.map((one) => [one, one] as const)]}
     />
+  );
+}
+
+/** Moves volumes into a pod, on the page of the pod; they keep their own names. */
+export function AddVolumes({ pod, close }: Closing & { pod: string }) {
+  const [chosen, setChosen] = useState<string[]>([]);
+  const target = (name: string) => inPod(pod, ownName(name));
+  const run = async () => {
+    await request("PATCH", rest("volumes", { names: chosen }), { pod: { name: pod } });
+    return `Moved to ${pod}: ${chosen.join(", ")}.`;
+  };
+  return (
+    <Task
+      title={`Add volumes to ${pod}`}
+      submit="Add"
+      cli={chosen.map((name) => cli.volume.rename(name, target(name)))}
+      ready={chosen.length > 0}
+      run={run}
+      close={close}
+    >
+      <Chooser
+        label="Volumes"
+        sources={[volumesOutside(pod)]}
+        chosen={chosen}
+        set={setChosen}
+        none="There are no volumes yet."
+      />
+      <p className="muted">Their names change. Connections, snapshots and tags remain.</p>
+    </Task>
   );
 }
 

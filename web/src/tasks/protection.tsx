@@ -3,20 +3,20 @@ import { useState } from "react";
 
 import { request, rest } from "../lib/api";
 import * as cli from "../lib/cli";
-import { words } from "../lib/format";
-import { AreaField, TextField } from "../parts/fields";
+import { FREE_HOSTS, VOLUMES, volumesFor } from "../lib/sources";
+import { Chooser } from "../parts/chooser";
+import { TextField } from "../parts/fields";
 import { Task } from "../parts/task";
 
 interface Closing {
   close: () => void;
 }
 
-const VOLUMES_HINT = "Their names, parted by blanks, commas or lines.";
+const NO_VOLUMES = "There are no volumes yet.";
 
 export function CreateGroup({ volumes, close }: Closing & { volumes: string[] }) {
   const [name, setName] = useState("");
-  const [members, setMembers] = useState(volumes.join(" "));
-  const chosen = words(members);
+  const [chosen, setChosen] = useState(volumes);
   const run = async () => {
     const made = rest("protection-groups", { names: name.trim() });
     await request("POST", made);
@@ -48,14 +48,19 @@ export function CreateGroup({ volumes, close }: Closing & { volumes: string[] })
         value={name}
         set={setName}
       />
-      <AreaField label="Volumes" hint={VOLUMES_HINT} value={members} set={setMembers} />
+      <Chooser
+        label="Volumes"
+        sources={[VOLUMES]}
+        chosen={chosen}
+        set={setChosen}
+        none={NO_VOLUMES}
+      />
     </Task>
   );
 }
 
 export function AddMembers({ group, close }: Closing & { group: string }) {
-  const [members, setMembers] = useState("");
-  const chosen = words(members);
+  const [chosen, setChosen] = useState<string[]>([]);
   const run = async () => {
     const pair = { group_names: group, member_names: chosen };
     await request("POST", rest("protection-groups/volumes", pair));
@@ -70,15 +75,20 @@ export function AddMembers({ group, close }: Closing & { group: string }) {
       run={run}
       close={close}
     >
-      <TextField label="Volumes" hint={VOLUMES_HINT} value={members} set={setMembers} />
+      <Chooser
+        label="Volumes"
+        sources={[volumesFor(group)]}
+        chosen={chosen}
+        set={setChosen}
+        none={NO_VOLUMES}
+      />
     </Task>
   );
 }
 
 /** Adds hosts to a host group. */
 export function AddHosts({ group, close }: Closing & { group: string }) {
-  const [members, setMembers] = useState("");
-  const chosen = words(members);
+  const [chosen, setChosen] = useState<string[]>([]);
   const run = async () => {
     const pair = { group_names: group, member_names: chosen };
     await request("POST", rest("host-groups/hosts", pair));
@@ -93,7 +103,13 @@ export function AddHosts({ group, close }: Closing & { group: string }) {
       run={run}
       close={close}
     >
-      <TextField label="Hosts" hint="Their names." value={members} set={setMembers} />
+      <Chooser
+        label="Hosts"
+        sources={[FREE_HOSTS]}
+        chosen={chosen}
+        set={setChosen}
+        none="There are no hosts yet."
+      />
     </Task>
   );
 }

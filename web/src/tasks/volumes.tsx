@@ -2,15 +2,15 @@
 import { useState } from "react";
 
 import { own, request, rest } from "../lib/api";
+import type { Source } from "../lib/choices";
 import * as cli from "../lib/cli";
-import { plural } from "../lib/format";
 import { inPod, podOf, renamed } from "../lib/pods";
-import { useAll } from "../lib/query";
 import { bytes, parseSize } from "../lib/size";
-import type { RestHost, RestHostGroup, RestSnapshot, RestVolume } from "../lib/types";
+import { chosenOf, HOST, HOST_GROUP, SNAPSHOTS, TARGETS, VOLUMES } from "../lib/sources";
+import type { RestSnapshot, RestVolume } from "../lib/types";
+import { Chooser } from "../parts/chooser";
 import { CheckField, ChoiceField, TextField } from "../parts/fields";
 import { Notice } from "../parts/notice";
-import { PickField } from "../parts/pick";
 import { Task } from "../parts/task";
 import { PodField } from "./pods";
 
@@ -21,30 +21,6 @@ interface Closing {
 const NAME_HINT = "1 to 63 letters, digits, - and _.";
 const SIZE_HINT = "Such as 512M, 10G or 1.5T; a K is 1024.";
 
-const HOST = "host/";
-const GROUP = "group/";
-
-/** The hosts and host groups that a new volume can be connected to. */
-function useTargets() {
-  const hosts = useAll<RestHost>("hosts");
-  const groups = useAll<RestHostGroup>("host-groups");
-  const ofHost = ({ name, host_group: { name: group } }: RestHost) => ({
-    value: HOST + name,
-    label: name,
-    hint: group === undefined ? undefined : `in host group ${group}`,
-  });
-  const ofGroup = ({ name, host_count }: RestHostGroup) => ({
-    value: GROUP + name,
-    label: `${name} (host group)`,
-    hint: plural(host_count, "host"),
-  });
-  return [...(groups.data ?? []).map(ofGroup), ...(hosts.data ?? []).map(ofHost)];
-}
-
-/** The names of the chosen objects of one kind. */
-const named = (chosen: string[], kind: string) =>
-  chosen.filter((one) => one.startsWith(kind)).map((one) => one.slice(kind.length));
-
 /** Creates a volume with its connections in one request: all of it, or nothing. */
 export function CreateVolume({ pod: ofPage = "", close }: Closing & { pod?: string | undefined }) {
   const [name, setName] = useState("");
@@ -54,9 +30,8 @@ export function CreateVolume({ pod: ofPage = "", close }: Closing & { pod?: stri
   const [block, setBlock] = useState("512");
   const [deduplication, setDeduplication] = useState(true);
   const [compression, setCompression] = useState(true);
-  const targets = useTargets();
   const sizeBytes = parseSize(size);
-  const [hosts, hostGroups] = [named(chosen, HOST), named(chosen, GROUP)];
+  const [hosts, hostGroups] = [chosenOf(chosen, HOST), chosenOf(chosen, HOST_GROUP)];
   const reduction = { deduplication, compression };
   const volume = inPod(pod, name.trim());
   const shown = { name: inPod(pod, cli.or(name, "NAME")), sizeBytes, blockBytes: Number(block) };
@@ -92,12 +67,12 @@ export function CreateVolume({ pod: ofPage = "", close }: Closing & { pod?: stri
         set={setSize}
         invalid={size !== "" && sizeBytes === undefined}
       />
-      <PickField
-        legend="Connect to"
-        find="Find hosts and groups"
-        choices={targets}
+      <Chooser
+        label="Connect to"
+        sources={TARGETS}
         chosen={chosen}
         set={setChosen}
+        none="There are no hosts yet. The volume can be connected later."
       />
       <details>
         <summary>More</summary>
@@ -228,13 +203,19 @@ export function RestoreVolume(props: Closing & { snapshot: RestSnapshot }) {
   );
 }
 
+const otherThan = (name: string): Source => ({
+  ...VOLUMES,
+  taken: (row) => (row.name === name ? "the volume itself" : undefined),
+});
+
 /** Overwrites a volume with the content of another volume or a snapshot. */
 export function OverwriteVolume({ name, close }: Closing & { name: string }) {
-  const [source, setSource] = useState("");
+  const [chosen, setChosen] = useState<string[]>([]);
+  const source = chosen[0] ?? "";
   const run = async () => {
     const path = rest("volumes", { names: name, overwrite: true });
-    await request("POST", path, { source: { name: source.trim() } });
-    return `Volume ${name} is what ${source.trim()} is.`;
+    await request("POST", path, { source: { name: source } });
+    return `Volume ${name} now has the contents of ${source}.`;
   };
   return (
     <Task
@@ -242,15 +223,17 @@ export function OverwriteVolume({ name, close }: Closing & { name: string }) {
       submit="Overwrite"
       danger
       cli={[cli.volume.overwrite(name, source)]}
-      ready={source.trim() !== ""}
+      ready={source !== ""}
       run={run}
       close={close}
     >
-      <TextField
-        label="With the volume or snapshot"
-        hint="VOLUME, VOLUME.SUFFIX or GROUP.SUFFIX.VOLUME."
-        value={source}
-        set={setSource}
+      <Chooser
+        label="Source: a volume or a snapshot"
+        sources={[otherThan(name), SNAPSHOTS]}
+        chosen={chosen}
+        set={setChosen}
+        single
+        none="There are no volumes yet."
       />
       <Notice kind="warning">What {name} holds is gone, unless a snapshot holds it.</Notice>
     </Task>
