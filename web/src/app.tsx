@@ -44,6 +44,17 @@ const LINKS: readonly (readonly [PageName, string])[] = [
   ["settings", "Settings"],
 ];
 
+/** The sections of the settings, by the second part of their address. */
+const SECTIONS = [
+  ["array", "Array"],
+  ["offloads", "Offloads"],
+  ["network", "Network"],
+  ["notifications", "Notifications"],
+  ["users", "Users and tokens"],
+  ["directory", "Directory"],
+  ["about", "About"],
+] as const;
+
 export function App() {
   const open = useSyncExternalStore(sessions.subscribe, sessions.isOpen);
   useEffect(() => startProbing(() => void refresh()), []);
@@ -72,7 +83,7 @@ function Inside() {
   return (
     <SessionContext value={who.data}>
       <a className="skip" href="#main">
-        Skip to the page
+        Skip to content
       </a>
       <Bar who={who.data} />
       <div className="frame">
@@ -103,11 +114,11 @@ function Bar({ who }: { who: Session }) {
         {who.user} ({who.role.replace("_", " ")})
       </span>
       <label className="theme">
-        <span className="unseen">Colours</span>
+        <span className="unseen">Theme</span>
         <select value={theme} onChange={(event) => choose(event.target.value as Theme)}>
           {THEMES.map((one) => (
             <option key={one} value={one}>
-              {one === "auto" ? "As the system" : one === "light" ? "Light" : "Dark"}
+              {one === "auto" ? "System" : one === "light" ? "Light" : "Dark"}
             </option>
           ))}
         </select>
@@ -137,16 +148,28 @@ function Navigation({ role }: { role: Role }) {
   // The array shows the audit log only to array admins.
   const links = LINKS.filter(([page]) => page !== "audit" || mayAdminister(role));
   return (
-    <nav className="navigation" aria-label="Pages">
-      {links.map(([page, label]) => {
-        const isHere = location === to(page) || location.startsWith(`${to(page)}/`);
-        return (
-          <Link key={page} href={to(page)} aria-current={isHere ? "page" : undefined}>
-            {label}
-          </Link>
-        );
-      })}
-    </nav>
+    <div className="navigation">
+      <nav aria-label="Pages">
+        {links.map(([page, label]) => {
+          const isHere = location === to(page) || location.startsWith(`${to(page)}/`);
+          return (
+            <Link key={page} href={to(page)} aria-current={isHere ? "page" : undefined}>
+              {label}
+            </Link>
+          );
+        })}
+      </nav>
+      <nav className="sections" aria-label="Sections of the settings">
+        {SECTIONS.map(([section, label]) => {
+          const place = to("settings", section);
+          return (
+            <Link key={section} href={place} aria-current={location === place ? "page" : undefined}>
+              {label}
+            </Link>
+          );
+        })}
+      </nav>
+    </div>
   );
 }
 
@@ -158,7 +181,7 @@ function Told() {
         <p className="notice done">
           {told}{" "}
           <button type="button" className="quiet" onClick={() => tell("")}>
-            Close
+            Dismiss
           </button>
         </p>
       )}
@@ -196,7 +219,7 @@ function Pages() {
         {({ section }) => <Settings section={section} />}
       </Route>
       <Route>
-        <Page title="Nothing here">
+        <Page title="Page not found">
           <Notice>There is no page at this address.</Notice>
         </Page>
       </Route>

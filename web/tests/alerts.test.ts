@@ -55,7 +55,7 @@ test("open alerts are counted on every page, with the worst severity", async () 
 
 test("every page says in time that the array is away, and when it is back", async () => {
   await desk.go("Volumes");
-  await desk.page.getByText("There is no volume yet.").waitFor();
+  await desk.page.getByText("No volumes yet.").waitFor();
   expect(await away().count()).toBe(0);
   desk.array.hang();
   await away().waitFor({ timeout: WITHIN_MS });
@@ -67,7 +67,7 @@ test("every page says in time that the array is away, and when it is back", asyn
   await away().waitFor({ state: "detached", timeout: WITHIN_MS });
   // What could not be asked for is asked for again.
   await desk.go("Volumes");
-  await desk.page.getByText("There is no volume yet.").waitFor();
+  await desk.page.getByText("No volumes yet.").waitFor();
 });
 
 test("a page that is opened while the array is away finds it later", async () => {
@@ -80,7 +80,7 @@ test("a page that is opened while the array is away finds it later", async () =>
   for (const path of interfaces) await desk.page.unroute(path);
   await desk.heading("Volumes");
   await away().waitFor({ state: "detached" });
-  await desk.page.getByText("There is no volume yet.").waitFor();
+  await desk.page.getByText("No volumes yet.").waitFor();
 });
 
 test("the login says so too", async () => {

@@ -3,6 +3,7 @@ import { type Browser, chromium, type Locator, type Page } from "playwright-core
 import { expect } from "vitest";
 
 import { ArrayUnderTest, exitCodeOf } from "./array";
+import { noteSteps } from "./steps";
 
 const FLAGS = [
   "--headless",
@@ -23,6 +24,8 @@ export class Desk {
     readonly array: ArrayUnderTest,
     readonly browser: Browser,
     readonly page: Page,
+    /** The steps taken so far: pages and dialogs opened, dialogs confirmed. */
+    readonly steps: string[],
   ) {}
 
   /** A browser at the page of a fresh array, logged in. */
@@ -37,7 +40,7 @@ export class Desk {
     });
     context.setDefaultTimeout(20_000);
     const page = await context.newPage();
-    const desk = new Desk(array, browser, page);
+    const desk = new Desk(array, browser, page, await noteSteps(page));
     desk.watch(page);
     await page.goto("/");
     await desk.logIn(array.token);
@@ -82,8 +85,7 @@ export class Desk {
 
   /** Goes to a section of the settings. */
   async section(name: string): Promise<void> {
-    await this.go("Settings");
-    const sections = this.page.getByRole("navigation", { name: "Sections" });
+    const sections = this.page.getByRole("navigation", { name: "Sections of the settings" });
     await sections.getByRole("link", { name, exact: true }).click();
     await sections.locator("[aria-current]", { hasText: name }).waitFor();
   }
@@ -99,7 +101,7 @@ export class Desk {
 
   async choose(...names: string[]): Promise<void> {
     for (const name of names) {
-      await this.page.getByRole("checkbox", { name: `Choose ${name}`, exact: true }).check();
+      await this.page.getByRole("checkbox", { name: `Select ${name}`, exact: true }).check();
     }
   }
 
@@ -155,7 +157,7 @@ export class Desk {
   async eradicate(name: string, task = "Eradicate"): Promise<void> {
     await this.choose(name);
     await this.perform(task, "Eradicate", (dialog) =>
-      dialog.getByLabel("Eradicate, for ever").check(),
+      dialog.getByLabel("Eradicate permanently").check(),
     );
   }
 }

@@ -37,7 +37,7 @@ test("an alert says what to do, is marked as seen, and closed", async () => {
   expect(shown).toContain("eradicate");
 
   await desk.choose(open.name);
-  await desk.perform("Mark as seen", "Mark as seen");
+  await desk.perform("Clear flag", "Clear flag");
   expect(await alerts("open")).toMatchObject([{ name: open.name, flagged: false }]);
 
   await desk.choose(open.name);
@@ -45,13 +45,13 @@ test("an alert says what to do, is marked as seen, and closed", async () => {
   await desk.perform(desk.button("Close", actions), "Close");
   expect(await alerts("open")).toEqual([]);
   expect(await alerts("closed")).toMatchObject([{ name: open.name }]);
-  await desk.page.getByText("No alert is open.").waitFor();
+  await desk.page.getByText("No open alerts.").waitFor();
 });
 
 test("the device of the pool is shown with what hosts wait for", async () => {
   await desk.go("Health");
   const { devices } = await desk.array.ask<{ devices: { name: string }[] }>("GET", "/v1/devices");
-  const cells = await cellsOf("Devices: what hosts waited for since the start");
+  const cells = await cellsOf("I/O that hosts waited for, since the start");
   const name = devices[0]?.name;
   expect(cells.map((row) => row.slice(0, 2))).toEqual([
     [name, "Reads"],
@@ -60,10 +60,10 @@ test("the device of the pool is shown with what hosts wait for", async () => {
 });
 
 test("controllers say which of them has the pool, and whether the other is there", async () => {
-  const caption = "Controllers: which of them has the pool";
+  const caption = "Controllers, and which of them owns the pool";
   await desk.go("Health");
   const alone = await cellsOf(caption);
-  expect(alone.map((row) => row.slice(0, 2))).toEqual([["CT0", "has the pool"]]);
+  expect(alone.map((row) => row.slice(0, 2))).toEqual([["CT0", "owns the pool"]]);
   // Of two, made up from what the array says: tests-peer has two that are real.
   await desk.page.route("**/v1/controllers", async (route) => {
     const answer = await route.fetch();
@@ -79,7 +79,7 @@ test("controllers say which of them has the pool, and whether the other is there
   await desk.page.getByText("192.0.2.9:3260").first().waitFor();
   const shown = await cellsOf(caption);
   expect(shown.map((row) => row.slice(0, 2))).toEqual([
-    ["CT0", "has the pool"],
+    ["CT0", "owns the pool"],
     ["CT1", "forwards"],
     ["CT2", "not ready"],
   ]);
@@ -99,12 +99,12 @@ test("a device that is lost or leaves says how long that takes yet", async () =>
     await route.fulfill({ response: answer, json });
   });
   await desk.page.goto("/health");
-  const cells = await cellsOf("Devices: what the pool is on");
+  const cells = await cellsOf("Devices of the pool");
   await desk.page.unrouteAll({ behavior: "wait" });
   expect(cells.map((row) => row[2])).toEqual([
-    "In",
-    "Missing: others have all that was on it in 2 h 5 min",
-    "In: what it has moves to others, 2 h 5 min left",
+    "In use",
+    "Missing: rebuilt on other devices in 2 h 5 min",
+    "In use: its data moves to other devices, 2 h 5 min left",
   ]);
 });
 
@@ -117,7 +117,7 @@ test("a host is checked, and what is seen stands beside what is best", async () 
   const names = { good: "Good", improve: "Improve", unseen: "Not seen yet" };
   const wanted = check.rows.map((row) => [
     row.check.replaceAll("_", " "),
-    row.unreported ? "Look there" : names[row.verdict],
+    row.unreported ? "Check on the host" : names[row.verdict],
     row.seen,
     row.best,
   ]);

@@ -31,7 +31,7 @@ test("who was refused is offered as a new host", async () => {
   await knock(desk.array, first);
   await knock(desk.array, second);
   await desk.go("Hosts");
-  await desk.perform("New host", "Make host", async (dialog) => {
+  await desk.perform("New host", "Create host", async (dialog) => {
     await dialog.getByLabel("Name").fill("found");
     const told = dialog.getByText(/from 127\.0\.0\.1: it is no host, or has no CHAP$/);
     await told.first().waitFor();
@@ -53,7 +53,7 @@ test("who was refused is offered as a new host", async () => {
 
 test("hosts are made, with CHAP or without", async () => {
   await desk.go("Hosts");
-  await desk.perform("New host", "Make host", async (dialog) => {
+  await desk.perform("New host", "Create host", async (dialog) => {
     await dialog.getByLabel("Name").fill("esx-1");
     const iqns = ["iqn.2026-01.com.example:a", "iqn.2026-01.com.example:b"];
     await dialog.getByLabel("Initiators").fill(iqns.join("\n"));
@@ -80,7 +80,7 @@ test("hosts are changed and renamed", async () => {
     dialog.getByLabel("Initiators").fill("iqn.2026-01.com.example:c"),
   );
   await desk.choose("esx-1");
-  await desk.perform("CHAP", "Change", (dialog) => dialog.getByLabel("Take CHAP away").check());
+  await desk.perform("CHAP", "Change", (dialog) => dialog.getByLabel("Remove CHAP").check());
   await desk.choose("esx-1");
   await desk.perform("Rename", "Rename", (dialog) => dialog.getByLabel("New name").fill("esx-9"));
   expect(await hosts()).toMatchObject([

@@ -46,7 +46,7 @@ test("a volume is made, snapshotted and destroyed by keyboard only", async () =>
   expect(await desk.array.items("volumes", "names=keys")).toHaveLength(1);
 
   await desk.page.getByRole("link", { name: "keys" }).waitFor();
-  await tabTo("Choose keys");
+  await tabTo("Select keys");
   await keyboard.press("Space");
   await keyboard.press("Home");
   await desk.page.evaluate(() => (document.activeElement as HTMLElement).blur());

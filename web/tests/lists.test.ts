@@ -61,7 +61,7 @@ test("snapshots of several volumes end and come back at once", async () => {
   await desk.choose("v00.early", "v01.late");
   await desk.perform("Recover snapshot", "Recover");
   expect(await snapshots("destroyed=true")).toEqual([]);
-  await desk.page.getByText("None is destroyed.").waitFor();
+  await desk.page.getByText("No destroyed snapshots.").waitFor();
 });
 
 test("the audit log is filtered by user, action and text, and goes on over pages", async () => {
@@ -88,11 +88,11 @@ test("the audit log is filtered by user, action and text, and goes on over pages
   await desk.button("Next").click();
   await desk.page.getByText("PATCH /v1/volumes/none-0", { exact: true }).waitFor();
   expect(await column(3)).toHaveLength(5);
-  await desk.page.getByLabel("Text in path").fill("NONE-2");
+  await desk.page.getByLabel("Text in request").fill("NONE-2");
   await expect.poll(() => column(3)).toHaveLength(11);
   await desk.page.getByText("11 in all").waitFor();
   await desk.page.getByLabel("Action").selectOption("POST");
-  await desk.page.getByText("No entry fits.").waitFor();
+  await desk.page.getByText("No matching entries.").waitFor();
 });
 
 test("who may not read the audit log is not led to it", async () => {

@@ -129,17 +129,17 @@ const PLACES: [name: string, path: string, shown: string][] = [
   ["protection-group", "/protection/database", "database.nightly"],
   ["health", "/health", "Scrubbing"],
   ["audit", "/audit", "admin"],
-  ["settings", "/settings/array", "Company identifier of NAA names"],
+  ["settings", "/settings/array", "Company ID in NAA identifiers"],
   ["settings-offloads", "/settings/offloads", "Offloads of all volumes"],
-  ["settings-network", "/settings/network", "Domain of names without a dot"],
+  ["settings-network", "/settings/network", "Default domain"],
   ["settings-notifications", "/settings/notifications", "nms"],
   ["settings-users", "/settings/users", "laptop"],
-  ["settings-directory", "/settings/directory", "Attribute of logins"],
+  ["settings-directory", "/settings/directory", "User login attribute"],
   ["settings-about", "/settings/about", "iSCSI name"],
 ];
 
 test.each(["light", "dark"])("every page in %s", async (theme) => {
-  await desk.page.getByLabel("Colours").selectOption(theme);
+  await desk.page.getByLabel("Theme").selectOption(theme);
   for (const [name, path, shown] of PLACES) {
     await desk.page.goto(path);
     await desk.page.getByText(shown, { exact: true }).first().waitFor();
@@ -175,7 +175,7 @@ test("what the array kept is shown behind a click", async () => {
   for (const view of ["Hour", "Year"]) {
     await choice.getByRole("button", { name: view }).click();
     await desk.page.getByRole("heading", { name: "Capacity over time" }).waitFor();
-    await desk.page.getByText("Kept by the array.").waitFor();
+    await desk.page.getByText("Recorded by the array.").waitFor();
     expect(await desk.page.locator(".chart .uplot").count()).toBe(8);
     expect(await findings(), view).toEqual([]);
     await expectNoSideways();
@@ -242,7 +242,7 @@ test("a single sample is seen", async () => {
 });
 
 test.each(["light", "dark"])("a dialog in %s", async (theme) => {
-  await desk.page.getByLabel("Colours").selectOption(theme);
+  await desk.page.getByLabel("Theme").selectOption(theme);
   await desk.go("Volumes");
   await desk.button("New volume").click();
   const dialog = desk.page.getByRole("dialog");
@@ -256,7 +256,7 @@ test.each(["light", "dark"])("a dialog in %s", async (theme) => {
 });
 
 test.each(["light", "dark"])("a choice of volumes in %s, wide and narrow", async (theme) => {
-  await desk.page.getByLabel("Colours").selectOption(theme);
+  await desk.page.getByLabel("Theme").selectOption(theme);
   for (const width of [1280, 400]) {
     await desk.page.setViewportSize({ width, height: 900 });
     await desk.page.goto("/protection/database");
@@ -267,7 +267,7 @@ test.each(["light", "dark"])("a choice of volumes in %s, wide and narrow", async
     await desk.pick(dialog, "Volumes", "datastore-1", "template");
     await dialog.getByRole("combobox").fill("d");
     await desk.option(dialog, "datastore-2").waitFor();
-    await dialog.getByText("6 matches", { exact: true }).waitFor();
+    await dialog.getByText("5 matches", { exact: true }).waitFor();
     await dialog.getByRole("combobox").press("ArrowDown");
     expect(await findings(), `${width}: chosen`).toEqual([]);
     await expectNoSideways();
@@ -284,7 +284,7 @@ test.each(["light", "dark"])("a choice of volumes in %s, wide and narrow", async
 });
 
 test.each(["light", "dark"])("what is seldom seen, in %s", async (theme) => {
-  await desk.page.getByLabel("Colours").selectOption(theme);
+  await desk.page.getByLabel("Theme").selectOption(theme);
   await desk.array.ask("PATCH", "/v1/settings", { space_thresholds: [1] });
   const count = desk.page.locator(".bar").getByRole("link", { name: "1 alert" });
   for (const path of ["/dashboard", "/health"]) {
@@ -302,7 +302,7 @@ test.each(["light", "dark"])("what is seldom seen, in %s", async (theme) => {
   for (const path of ["/volumes", "/pods", "/snapshots", "/protection"]) {
     await desk.page.goto(path);
     await desk.button("Destroyed").click();
-    await desk.page.getByText(/is destroyed\./).waitFor();
+    await desk.page.getByText(/^No destroyed/).waitFor();
     expect(await findings(), path).toEqual([]);
   }
   for (const path of ["/volumes/none", "/hosts/none/none", "/settings/none"]) {
@@ -323,7 +323,7 @@ test.each(["light", "dark"])("what is seldom seen, in %s", async (theme) => {
 });
 
 test("every page in a small window", async () => {
-  await desk.page.getByLabel("Colours").selectOption("light");
+  await desk.page.getByLabel("Theme").selectOption("light");
   await desk.page.setViewportSize({ width: 400, height: 800 });
   for (const [name, path, shown] of PLACES) {
     await desk.page.goto(path);
@@ -337,7 +337,7 @@ test("every page in a small window", async () => {
 test("the login, in dark and light", async () => {
   await desk.page.setViewportSize({ width: 1280, height: 900 });
   for (const theme of ["dark", "light"]) {
-    await desk.page.getByLabel("Colours").selectOption(theme);
+    await desk.page.getByLabel("Theme").selectOption(theme);
     await desk.button("Log out").click();
     await desk.page.getByLabel("API token", { exact: true }).waitFor();
     expect(await findings(), theme).toEqual([]);

@@ -26,7 +26,7 @@ const cells = (name: string) =>
 
 test("pods are created, and listed with their volumes", async () => {
   await desk.go("Pods");
-  await desk.page.getByText("There are no pods yet.").waitFor();
+  await desk.page.getByText("No pods yet.").waitFor();
   for (const name of ["team", "test"]) {
     await desk.perform("New pod", "Create pod", async (dialog) => {
       await dialog.getByLabel("Name").fill(name);
@@ -51,19 +51,19 @@ test("pods are created, and listed with their volumes", async () => {
 
 test("a volume is created in the pod that was chosen, and shows it", async () => {
   await desk.go("Volumes");
-  const told = await desk.perform("New volume", "Make volume", async (dialog) => {
+  const told = await desk.perform("New volume", "Create volume", async (dialog) => {
     await dialog.getByLabel("Name").fill("app");
     await dialog.getByLabel("Pod").selectOption("test");
     await dialog.getByLabel("Size").fill("1G");
     expect(await linesOf(dialog)).toEqual(["holdfast volume create test::app --size 1G"]);
   });
-  expect(told).toContain("test::app was made");
+  expect(told).toContain("test::app was created");
   await desk.page.getByRole("link", { name: "test::app" }).click();
   await desk.heading("test::app");
   await desk.page.getByRole("link", { name: "test", exact: true }).click();
   await desk.heading("test");
   // On a pod's page the pod is chosen already.
-  await desk.perform("New volume", "Make volume", async (dialog) => {
+  await desk.perform("New volume", "Create volume", async (dialog) => {
     await dialog.getByLabel("Name").fill("tmp");
     await dialog.getByLabel("Size").fill("1G");
   });
@@ -148,8 +148,8 @@ test("pods are destroyed with their volumes, recovered and eradicated", async ()
   await desk.button("Destroyed").click();
   await desk.choose("team");
   await desk.perform("Eradicate", "Eradicate", async (dialog) => {
-    await dialog.getByText("team, with all volumes and snapshots: nothing brings").waitFor();
-    await dialog.getByLabel("Eradicate, for ever").check();
+    await dialog.getByText("Eradicating team with all volumes and snapshots can’t be undone").waitFor();
+    await dialog.getByLabel("Eradicate permanently").check();
     expect(await linesOf(dialog)).toEqual(["holdfast pod eradicate team --with-volumes"]);
   });
   expect((await pods()).map((one) => one.name)).toEqual(["lab"]);

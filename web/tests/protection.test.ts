@@ -24,7 +24,7 @@ const snapshots = (query: string) =>
 test("groups are made of volumes, which come and go", async () => {
   await desk.go("Volumes");
   await desk.choose("app", "db");
-  await desk.perform("Protect", "Make group", async (dialog) => {
+  await desk.perform("Protect", "Create group", async (dialog) => {
     await dialog.getByLabel("Name").fill("daily");
     expect(await linesOf(dialog)).toEqual(["holdfast group create daily app db"]);
   });
@@ -36,7 +36,7 @@ test("groups are made of volumes, which come and go", async () => {
   await desk.pick(dialog, "Volumes", "gone");
   await desk.array.ask("PATCH", "/api/2.26/volumes?names=gone", { destroyed: true });
   await desk.array.ask("DELETE", "/api/2.26/volumes?names=gone");
-  await desk.button("Make group", dialog).click();
+  await desk.button("Create group", dialog).click();
   await dialog.getByRole("alert").getByText("Volume does not exist.").waitFor();
   await desk.page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
@@ -57,13 +57,13 @@ test("groups are made of volumes, which come and go", async () => {
   await desk.page.getByRole("link", { name: "daily" }).click();
   await desk.heading("daily");
   await desk.choose("log");
-  await desk.perform("Take out", "Take out");
+  await desk.perform("Remove volumes", "Remove");
   expect(await members()).toEqual(["app", "db"]);
 });
 
 test("groups are snapshotted, and their snapshots end as one", async () => {
   await desk.page.goto("/protection/daily");
-  await desk.perform("New snapshot", "Make snapshot", (dialog) =>
+  await desk.perform("New snapshot", "Create snapshot", (dialog) =>
     dialog.getByLabel("Suffix").fill("monday"),
   );
   expect(await snapshots("")).toMatchObject([{ name: "daily.monday" }]);
@@ -79,20 +79,20 @@ test("groups are snapshotted, and their snapshots end as one", async () => {
 });
 
 test("a schedule says what is kept in all, before it is set and after", async () => {
-  const kept = "All for 7 d, then 4 a day for 7 d more: 14 d in all, about 196 snapshots";
+  const kept = "All for 7 d, then 4 per day for 7 d more: 14 d in total, about 196 snapshots";
   await desk.page.goto("/protection/daily");
   await desk.perform("Schedule", "Change", async (dialog) => {
-    await dialog.getByLabel("Make snapshots by itself").check();
+    await dialog.getByLabel("Take snapshots on a schedule").check();
     await dialog.getByLabel("Every").fill("1h");
     await dialog.getByLabel("Keep all for").fill("7d");
     await dialog.getByText(`Every 1 h. ${kept}.`).waitFor();
     expect(await dialog.getByLabel("At (UTC)").count()).toBe(0);
-    await dialog.getByLabel("For so many more days").fill("0");
+    await dialog.getByLabel("For additional days").fill("0");
     await dialog.getByText("All for 7 d, about 168 snapshots.").waitFor();
-    await dialog.getByLabel("For so many more days").fill("x");
-    await dialog.getByText("What is taken and kept is said here").waitFor();
+    await dialog.getByLabel("For additional days").fill("x");
+    await dialog.getByText("A summary appears here").waitFor();
     expect(await desk.button("Change", dialog).isEnabled()).toBe(false);
-    await dialog.getByLabel("For so many more days").fill("7");
+    await dialog.getByLabel("For additional days").fill("7");
     expect(await linesOf(dialog)).toEqual([
       "holdfast group set daily --schedule on --every 1h --keep 7d --keep-per-day 4 --keep-days 7",
     ]);

@@ -19,20 +19,20 @@ test("the array is named, its delay and thresholds are set, offloads switched", 
     dialog.getByLabel("Name").fill("vault"),
   );
   await desk.perform("Eradication delay", "Change", async (dialog) => {
-    await dialog.getByLabel("What is destroyed").fill("2d");
+    await dialog.getByLabel("Destroyed objects can be recovered for").fill("2d");
     expect(await linesOf(dialog)).toEqual(["holdfast array set --eradication-delay 172800"]);
   });
   await desk.perform("Space thresholds", "Change", (dialog) =>
     dialog.getByLabel("Percent of the pool").fill("70, 90%"),
   );
   await desk.perform(desk.button("CHAP", card), "Change", async (dialog) => {
-    await dialog.getByLabel("Refuse hosts without CHAP").check();
+    await dialog.getByLabel("Reject hosts without CHAP").check();
     expect(await linesOf(dialog)).toEqual(["holdfast array set --chap-required on"]);
   });
   // The notice of what was done says so too, in its sentence.
-  await desk.page.getByText("Refused at login", { exact: true }).waitFor();
+  await desk.page.getByText("Rejected at login", { exact: true }).waitFor();
   await desk.section("Offloads");
-  await desk.perform("Switch", "Switch", (dialog) => dialog.getByLabel("UNMAP").uncheck());
+  await desk.perform("Change offloads", "Change", (dialog) => dialog.getByLabel("UNMAP").uncheck());
   expect(await settings()).toMatchObject({
     name: "vault",
     eradication_delay_s: 172_800,
@@ -62,7 +62,7 @@ test("name servers are set and cleared", async () => {
     await dialog.getByLabel("Domain").fill("");
     expect(await linesOf(dialog)).toEqual(["holdfast array set --name-servers none --domain none"]);
   });
-  await desk.page.getByText("None: the system looks names up", { exact: true }).waitFor();
+  await desk.page.getByText("None: those of the system are used", { exact: true }).waitFor();
 });
 
 test("time servers are set, asked and removed", async () => {
@@ -83,27 +83,27 @@ test("who is told of alerts is set, tested and removed", async () => {
   await desk.section("Notifications");
   await desk.perform("Relay", "Change", async (dialog) => {
     await dialog.getByLabel("Server").fill("127.0.0.1:9");
-    await dialog.getByLabel("Domain of the sender").fill("example.com");
-    await dialog.getByLabel("Before each subject").fill("LAB");
+    await dialog.getByLabel("Sender domain").fill("example.com");
+    await dialog.getByLabel("Subject prefix").fill("LAB");
     expect(await linesOf(dialog)).toEqual([
       "holdfast notify mail --relay 127.0.0.1:9 --sender-domain example.com --sender none " +
         "--encryption none --user none --subject-prefix LAB --body-prefix none",
     ]);
   });
-  await desk.perform("New address", "Add", async (dialog) => {
+  await desk.perform("Add recipients", "Add", async (dialog) => {
     await dialog.getByLabel("Addresses").fill("anna@example.com");
     expect(await linesOf(dialog)).toEqual(["holdfast notify watcher add anna@example.com"]);
   });
   await desk.choose("anna@example.com");
-  await desk.perform("Switch off", "Send none");
+  await desk.perform("Disable", "Disable");
   await desk.perform("New server", "Add", async (dialog) => {
     await dialog.getByLabel("Name").fill("log");
-    await dialog.getByLabel("Place").fill("udp://127.0.0.1:9");
+    await dialog.getByLabel("URI").fill("udp://127.0.0.1:9");
     expect(await linesOf(dialog)).toEqual(["holdfast notify syslog add log udp://127.0.0.1:9"]);
   });
   await desk.choose("log");
-  await desk.perform("Place", "Change", (dialog) =>
-    dialog.getByLabel("Place").fill("udp://127.0.0.1:10"),
+  await desk.perform("Change URI", "Change", (dialog) =>
+    dialog.getByLabel("URI").fill("udp://127.0.0.1:10"),
   );
   await desk.choose("log");
   await desk.perform("Test syslog", "Send");
@@ -117,8 +117,8 @@ test("who is told of alerts is set, tested and removed", async () => {
   await desk.choose("log");
   await desk.perform("Remove servers", "Remove");
   await desk.choose("anna@example.com");
-  await desk.perform("Remove addresses", "Remove");
-  await desk.page.getByText("Nobody gets mail.", { exact: true }).waitFor();
+  await desk.perform("Remove recipients", "Remove");
+  await desk.page.getByText("No mail recipients.", { exact: true }).waitFor();
 });
 
 test("SNMP managers are added, changed, tested and removed; secrets are never shown", async () => {
@@ -185,7 +185,7 @@ test("SNMP managers are added, changed, tested and removed; secrets are never sh
   await desk.perform("Remove managers", "Remove", async (shown) =>
     expect(await linesOf(shown)).toEqual(["holdfast notify snmp remove nms old"]),
   );
-  await desk.page.getByText("There are no SNMP managers yet.", { exact: true }).waitFor();
+  await desk.page.getByText("No SNMP managers yet.", { exact: true }).waitFor();
   expect(await managers()).toEqual([]);
 });
 
@@ -194,8 +194,8 @@ test("a directory service is set, tested, given roles and enabled", async () => 
   await desk.perform("Servers", "Change", async (dialog) => {
     await dialog.getByLabel("Servers").fill("ldap://127.0.0.1:9");
     await dialog.getByLabel("Base DN").fill("dc=x");
-    await dialog.getByLabel("User to bind as").fill("cn=array");
-    await dialog.getByLabel("Its password").fill("horse");
+    await dialog.getByLabel("Bind user").fill("cn=array");
+    await dialog.getByLabel("Bind password").fill("horse");
     expect(await linesOf(dialog)).toEqual([
       "holdfast directory set --uri ldap://127.0.0.1:9 --base-dn dc=x --bind-user cn=array " +
         "--bind-password-file - --user-login none --user-class none",
@@ -203,20 +203,20 @@ test("a directory service is set, tested, given roles and enabled", async () => 
   });
   await desk.perform("Roles", "Change", async (dialog) => {
     await dialog.getByLabel("Role").selectOption("readonly");
-    await dialog.getByLabel("Group").fill("ops");
-    await dialog.getByLabel("Below").fill("ou=groups");
+    await dialog.getByLabel("Group", { exact: true }).fill("ops");
+    await dialog.getByLabel("Group base").fill("ou=groups");
     expect(await linesOf(dialog)).toEqual([
       "holdfast directory role readonly --group ops --base ou=groups",
     ]);
   });
-  await desk.page.getByText("ops below ou=groups", { exact: true }).waitFor();
+  await desk.page.getByText("ops in ou=groups", { exact: true }).waitFor();
   await desk.button("Test").click();
   const dialog = desk.page.getByRole("dialog");
   await dialog.getByRole("button", { name: "Test", exact: true }).click();
   await dialog.getByText("ldap://127.0.0.1:9: ").waitFor();
   await dialog.getByRole("button", { name: "Cancel" }).click();
   await desk.perform("Enable", "Enable");
-  await desk.page.getByText("May log in", { exact: true }).waitFor();
+  await desk.page.getByText("Enabled", { exact: true }).waitFor();
   expect(await desk.array.ask("GET", "/v1/directory")).toMatchObject({
     enabled: true,
     uris: ["ldap://127.0.0.1:9"],
@@ -224,12 +224,12 @@ test("a directory service is set, tested, given roles and enabled", async () => 
     roles: [{ role: "readonly", group: "ops", group_base: "ou=groups" }],
   });
   await desk.perform("Disable", "Disable");
-  await desk.page.getByText("May not log in", { exact: true }).waitFor();
+  await desk.page.getByText("Disabled", { exact: true }).waitFor();
 });
 
 test("users and tokens come and go; a role sees only what it may do", async () => {
   await desk.section("Users and tokens");
-  await desk.perform("New user", "Make user", async (dialog) => {
+  await desk.perform("New user", "Create user", async (dialog) => {
     await dialog.getByLabel("Name").fill("anna");
     await dialog.getByLabel("Role").selectOption("storage_admin");
   });
@@ -238,9 +238,9 @@ test("users and tokens come and go; a role sees only what it may do", async () =
     dialog.getByLabel("Role").selectOption("readonly"),
   );
   await desk.choose("anna");
-  await desk.perform("New token", "Make token", async (dialog) => {
+  await desk.perform("New token", "Create token", async (dialog) => {
     await dialog.getByLabel("Name").fill("laptop");
-    await dialog.getByLabel("Good for").fill("90d");
+    await dialog.getByLabel("Lifetime").fill("90d");
   });
   const token = await desk.page.locator(".secret").innerText();
   expect(await desk.array.ask("GET", "/v1/users/anna")).toMatchObject({
@@ -260,7 +260,7 @@ test("users and tokens come and go; a role sees only what it may do", async () =
 
   await desk.section("Users and tokens");
   await desk.choose("laptop of anna");
-  await desk.perform("Withdraw", "Withdraw");
+  await desk.perform("Revoke", "Revoke");
   await desk.choose("anna");
   await desk.perform("Remove", "Remove");
   const users = await desk.array.ask<{ users: { name: string }[] }>("GET", "/v1/users");
@@ -290,9 +290,9 @@ test("passes are started, and the pool grows", async () => {
   await desk.perform("Start scrubbing", "Start");
   const scrub = await desk.array.ask<{ pass: number }>("GET", "/v1/pool/scrub");
   expect(scrub.pass).toBeGreaterThan(0);
-  await desk.perform("Count space", "Begin");
+  await desk.perform("Update space", "Start");
   await desk.perform("Grow", "Grow", (dialog) =>
-    dialog.getByLabel("What it shall hold").fill("5G"),
+    dialog.getByLabel("New capacity").fill("5G"),
   );
   // Whole segments behind the superblocks, and so a little less.
   const pool = await desk.array.ask<{ capacity_bytes: number }>("GET", "/v1/pool");
@@ -316,7 +316,7 @@ test("a user gets a password, and logs in with it", async () => {
   await desk.choose("carla");
   await desk.perform("Password", "Set password", async (dialog) => {
     await dialog.getByLabel("New password").fill("correct horse");
-    await dialog.getByLabel("The same again").fill("correct horse");
+    await dialog.getByLabel("Repeat the password").fill("correct horse");
   });
   await desk.button("Log out").click();
   await desk.button("With a password").click();

@@ -25,7 +25,7 @@ test("volumes are made, with hosts and host groups at once if wanted", async () 
   const member = "group_names=cluster&member_names=esx-2";
   await desk.array.ask("POST", `/api/2.26/host-groups/hosts?${member}`);
   await desk.go("Volumes");
-  const told = await desk.perform("New volume", "Make volume", async (dialog) => {
+  const told = await desk.perform("New volume", "Create volume", async (dialog) => {
     await dialog.getByLabel("Name").fill("vm-1");
     await dialog.getByLabel("Size").fill("10G");
     await desk.pick(dialog, "Connect to", "esx-1", "cluster");
@@ -33,7 +33,7 @@ test("volumes are made, with hosts and host groups at once if wanted", async () 
       "holdfast volume create vm-1 --size 10G --host esx-1 --host-group cluster",
     ]);
   });
-  expect(told).toContain("vm-1 was made and connected to esx-1, cluster");
+  expect(told).toContain("vm-1 was created and connected to esx-1, cluster");
   const [made] = await volumes();
   expect(made).toMatchObject({ name: "vm-1", provisioned: 10 * GIB, connection_count: 2 });
   // What the array refuses of it leaves no volume behind.
@@ -42,14 +42,14 @@ test("volumes are made, with hosts and host groups at once if wanted", async () 
   await dialog.getByLabel("Name").fill("half");
   await dialog.getByLabel("Size").fill("1G");
   await desk.pick(dialog, "Connect to", "cluster", "esx-2");
-  await desk.button("Make volume", dialog).click();
+  await desk.button("Create volume", dialog).click();
   const refusal = "Host esx-2 is in a host group that is named besides.";
   await dialog.getByRole("alert").getByText(refusal).waitFor();
   await desk.page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
   expect(await volumes()).toHaveLength(1);
 
-  await desk.perform("New volume", "Make volume", async (dialog) => {
+  await desk.perform("New volume", "Create volume", async (dialog) => {
     await dialog.getByLabel("Name").fill("vm-2");
     await dialog.getByLabel("Size").fill("1.5G");
     await dialog.getByText("More", { exact: true }).click();
@@ -84,7 +84,7 @@ test("what the array refuses is told in the dialog", async () => {
   const dialog = desk.page.getByRole("dialog");
   await dialog.getByLabel("Name").fill("vm-1");
   await dialog.getByLabel("Size").fill("1G");
-  await desk.button("Make volume", dialog).click();
+  await desk.button("Create volume", dialog).click();
   expect(await dialog.getByRole("alert").innerText()).toContain("already exists");
   await desk.page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
@@ -99,7 +99,7 @@ test("volumes are renamed, resized and cloned", async () => {
   await desk.choose("vm-two");
   await desk.perform("Resize", "Resize", async (dialog) => {
     await dialog.getByLabel("New size").fill("1G");
-    await dialog.getByLabel("Cut off").check();
+    await dialog.getByLabel("Permanently discard").check();
     expect(await linesOf(dialog)).toEqual(["holdfast volume resize vm-two --size 1G --truncate"]);
   });
   expect(await volumes("names=vm-two")).toMatchObject([{ provisioned: GIB }]);
@@ -118,14 +118,14 @@ test("volumes are renamed, resized and cloned", async () => {
 test("snapshots are made of several at one moment, renamed, restored, cloned", async () => {
   await desk.go("Volumes");
   await desk.choose("vm-1", "vm-3");
-  await desk.perform("Snapshot", "Make snapshot", (dialog) =>
+  await desk.perform("Snapshot", "Create snapshot", (dialog) =>
     dialog.getByLabel("Suffix").fill("before"),
   );
   expect(await names("volume-snapshots")).toEqual(["vm-1.before", "vm-3.before"]);
 
   await desk.page.getByRole("link", { name: "vm-1", exact: true }).click();
   await desk.heading("vm-1");
-  await desk.perform("New snapshot", "Make snapshot");
+  await desk.perform("New snapshot", "Create snapshot");
   expect(await names("volume-snapshots", "source_names=vm-1")).toEqual(["vm-1.1", "vm-1.before"]);
   await desk.choose("vm-1.1");
   await desk.perform("Rename snapshot", "Rename", (dialog) =>
@@ -158,8 +158,8 @@ test("snapshots are destroyed, recovered and eradicated", async () => {
 
 test("switches of a volume are shown and turned", async () => {
   await desk.page.goto("/volumes/vm-1");
-  const opener = desk.page.getByRole("group", { name: "Switches" }).getByRole("button");
-  await desk.perform(opener, "Switch", async (dialog) => {
+  const opener = desk.page.getByRole("group", { name: "Volume settings" }).getByRole("button");
+  await desk.perform(opener, "Change", async (dialog) => {
     await dialog.getByLabel("EXTENDED COPY").uncheck();
     await dialog.getByLabel("Compression").uncheck();
     expect(await linesOf(dialog)).toEqual([
@@ -192,5 +192,5 @@ test("a volume that is not there is told, not shown", async () => {
   await desk.page.goto("/volumes/nothing");
   const told = await desk.page.getByRole("alert").innerText();
   expect(told).toContain("nothing");
-  expect(told).not.toContain("offer");
+  expect(told).not.toContain("support");
 });

@@ -73,9 +73,9 @@ async function send(path: string, init: RequestInit, deadlineMs: number) {
     return { answer, text };
   } catch (error) {
     const isLate = error instanceof DOMException && error.name === "TimeoutError";
-    const waited = `The array has not answered in ${deadlineMs / 1000} s.`;
+    const waited = `The array has not answered within ${deadlineMs / 1000} s.`;
     const isChange = init.method !== "GET";
-    if (isLate && isChange) throw new Refused(0, `${waited} It may do it yet: look again later.`);
+    if (isLate && isChange) throw new Refused(0, `${waited} The change may still take effect: check again later.`);
     throw new Refused(0, isLate ? waited : "The array does not answer.");
   }
 }
@@ -105,7 +105,7 @@ function refusal(status: number, text: string): Refused {
   } catch {
     body = undefined;
   }
-  const message = messageOf(body) ?? `The array answers ${status}.`;
+  const message = messageOf(body) ?? `The array answered with status ${status}.`;
   return new Refused(status, message, codeOf(body));
 }
 

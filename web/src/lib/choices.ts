@@ -13,11 +13,16 @@ import type { Items, Named, RestConnection, RestHost, RestHostGroup, RestMember 
 const ROWS = 25;
 
 /** An object of a list, with the fields that say more about it. */
-type Row = Named &
-  Partial<
+type Row = Partial<
+  Named &
     Pick<RestHost, "host_group"> &
-      Pick<RestHostGroup, "host_count"> & { provisioned: number; pod: { name?: string | null } }
-  >;
+    Pick<RestHostGroup, "host_count"> &
+    Pick<RestConnection, "volume"> & {
+      provisioned: number;
+      pod: { name?: string | null };
+      time_remaining: number | null;
+    }
+>;
 
 /** A list of REST 2.x to choose from. */
 export interface Source {
@@ -25,6 +30,8 @@ export interface Source {
   /** Precedes names in values, if there are several lists to choose from. */
   prefix?: string;
   query?: Query;
+  /** The field with the names, unless that is `name`. */
+  field?: "volume.name";
   /** What is shown next to a name. */
   hint?: (row: Row) => string | undefined;
   /** Why an object can't be chosen; undefined if it can. */
@@ -79,18 +86,18 @@ async function membersAmong(members: Members, names: string[]): Promise<Set<stri
 async function pageOf(sources: Source[], text: string, start: Start): Promise<Page> {
   const source = sources[start.source];
   if (source === undefined) return { choices: [], next: undefined };
-  const { resource, prefix = "", query = {}, hint, taken, members } = source;
-  const filter = text === "" ? undefined : `name='*${text}*'`;
+  const { resource, prefix = "", query = {}, field = "name", hint, taken, members } = source;
+  const filter = text === "" ? undefined : `${field}='*${text}*'`;
   const asked = { ...query, filter, limit: ROWS, continuation_token: start.token };
   const { items, ...page } = await get<Items<Row>>(rest(resource, asked));
-  const names = items.map((one) => one.name);
+  const nameOf = (row: Row) => (field === "name" ? row.name : row.volume?.name) ?? "";
+  const names = items.map(nameOf);
   const added = members === undefined ? new Set() : await membersAmong(members, names);
-  const choices = items.map((row) => ({
-    value: prefix + row.name,
-    name: row.name,
-    hint: hint?.(row),
-    taken: added.has(row.name) ? members?.text : taken?.(row),
-  }));
+  const choices = items.map((row) => {
+    const name = nameOf(row);
+    const why = added.has(name) ? members?.text : taken?.(row);
+    return { value: prefix + name, name, hint: hint?.(row), taken: why };
+  });
   const token = page.more_items_remaining ? (page.continuation_token ?? undefined) : undefined;
   if (token !== undefined) return { choices, next: { source: start.source, token } };
   const isLast = start.source + 1 >= sources.length;

@@ -8,8 +8,8 @@ const DAY_S = 24 * HOUR_S;
 test("what is kept is said as a whole", () => {
   const week: Policy = { allForS: 7 * DAY_S, perDay: 4, days: 7, everyS: HOUR_S };
   for (const [policy, text] of [
-    [week, "All for 7 d, then 4 a day for 7 d more: 14 d in all, about 196 snapshots"],
-    [{ ...week, everyS: null }, "All for 7 d, then 4 a day for 7 d more: 14 d in all"],
+    [week, "All for 7 d, then 4 per day for 7 d more: 14 d in total, about 196 snapshots"],
+    [{ ...week, everyS: null }, "All for 7 d, then 4 per day for 7 d more: 14 d in total"],
     // Nothing is kept longer, or nothing is removed before the end.
     [{ ...week, days: 0 }, "All for 7 d, about 168 snapshots"],
     [{ ...week, perDay: 0 }, "All for 7 d, about 168 snapshots"],
@@ -18,7 +18,7 @@ test("what is kept is said as a whole", () => {
     [{ ...week, everyS: 400 * DAY_S }, "All for 14 d, about 1 snapshot"],
     [
       { allForS: 90, perDay: 1, days: 1, everyS: 300 },
-      "All for 1 min 30 s, then 1 a day for 1 d more: 1 d 1 min in all, about 2 snapshots",
+      "All for 1 min 30 s, then 1 per day for 1 d more: 1 d 1 min in total, about 2 snapshots",
     ],
   ] satisfies [Policy, string][]) {
     expect(retentionText(policy)).toBe(text);

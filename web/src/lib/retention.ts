@@ -27,7 +27,7 @@ export function policyOf(
   };
 }
 
-/** `All for 7 d, then 4 a day for 7 d more: 14 d in all, about 196 snapshots`. */
+/** `All for 7 d, then 4 per day for 7 d more: 14 d in total, about 196 snapshots`. */
 export function retentionText({ allForS, perDay, days, everyS }: Policy): string {
   const moreS = perDay > 0 ? days * DAY_S : 0;
   const wholeS = allForS + moreS;
@@ -35,8 +35,8 @@ export function retentionText({ allForS, perDay, days, everyS }: Policy): string
   const madeADay = everyS === null ? null : Math.ceil(DAY_S / everyS);
   const areThinned = moreS > 0 && (madeADay === null || madeADay > perDay);
   const kept = areThinned
-    ? `All for ${duration(allForS)}, then ${count(perDay)} a day for ${count(days)} d more: ` +
-      `${duration(wholeS)} in all`
+    ? `All for ${duration(allForS)}, then ${count(perDay)} per day for ${count(days)} d more: ` +
+      `${duration(wholeS)} in total`
     : `All for ${duration(wholeS)}`;
   if (everyS === null) return kept;
   const whole = areThinned ? allForS / everyS + perDay * days : wholeS / everyS;

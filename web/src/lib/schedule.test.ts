@@ -24,7 +24,7 @@ test("only whole days have a time of day", () => {
   );
   expect(scheduleText({ enabled: true, frequency, at: 0 })).toBe("Every 1 d at 00:00 UTC");
   expect(scheduleText({ enabled: true, frequency, at: null })).toBe("Every 1 d");
-  expect(scheduleText({ enabled: false, frequency, at: null })).toBe("By hand");
+  expect(scheduleText({ enabled: false, frequency, at: null })).toBe("Manual");
 });
 
 test("a time of day is sent, kept or cleared, and never lost without a word", () => {

@@ -26,10 +26,10 @@ export function isOfDays(seconds: number | undefined): boolean {
   return seconds !== undefined && seconds > 0 && seconds % DAY_S === 0;
 }
 
-/** `Every 1 d at 02:30 UTC`, or `By hand`. */
+/** `Every 1 d at 02:30 UTC`, or `Manual`. */
 export function scheduleText(schedule: RestSchedule): string {
   const { enabled, frequency, at } = schedule;
-  if (!enabled || !frequency) return "By hand";
+  if (!enabled || !frequency) return "Manual";
   const when = at !== null ? ` at ${timeOfDay(at)} UTC` : "";
   return `Every ${duration(frequency / 1000)}${when}`;
 }

@@ -1,6 +1,6 @@
 /** The lists that dialogs offer to choose from. */
 import type { Source } from "./choices";
-import { plural } from "./format";
+import { duration, plural } from "./format";
 import { bytes } from "./size";
 
 /** The prefixes that distinguish hosts from host groups. */
@@ -45,6 +45,24 @@ export const volumesOf = (name: string, isGroup: boolean): Source => ({
 export const volumesOutside = (pod: string): Source => ({
   ...VOLUMES,
   taken: (row) => (row.pod?.name === pod ? "in the pod already" : undefined),
+});
+
+/** The volumes that are connected to a host; those of its host group are not its own. */
+export const connectedTo = (host: string): Source => ({
+  resource: "connections",
+  query: { host_names: host },
+  field: "volume.name",
+  taken: (row) => through(row.host_group?.name),
+});
+
+const through = (group: string | null | undefined) =>
+  group === undefined || group === null ? undefined : `through host group ${group}`;
+
+/** The destroyed objects of a list. */
+export const destroyedOf = (resource: string): Source => ({
+  resource,
+  query: { destroyed: true },
+  hint: ({ time_remaining: left }) => `${duration((left ?? 0) / 1000)} left`,
 });
 
 /** Hosts without a host group: a host is in one at most. */

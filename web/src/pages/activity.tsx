@@ -114,7 +114,7 @@ function Charts(props: { samples: Sample[]; spanMs: number; children?: ReactNode
       />
       <Chart title="VAAI commands" series={drawn.offloads} show={perSecond} {...common} />
       <Chart
-        title="VAAI work that no host did"
+        title="VAAI bandwidth"
         series={drawn.offloaded}
         show={bytesPerSecond}
         isBytes
@@ -131,7 +131,7 @@ function Now() {
     <>
       <Charts samples={samples} spanMs={0} />
       {error !== "" && <Notice kind="error">{error}</Notice>}
-      <p className="muted">The last half hour; while this page is open, sampled by it.</p>
+      <p className="muted">The last half hour. While this page is open, it takes its own samples.</p>
     </>
   );
 }
@@ -176,7 +176,7 @@ function CapacityCharts({ found, spanMs }: { found: HistorySamples; spanMs: numb
 function Kept({ span, of }: { span: Span; of: Of }) {
   const query = useHistory(span, of);
   return (
-    <Loaded query={query} what="its history">
+    <Loaded query={query} what="the history">
       {(found) => <KeptCharts span={span} of={of} found={found} />}
     </Loaded>
   );
@@ -185,8 +185,8 @@ function Kept({ span, of }: { span: Span; of: Of }) {
 /** Why there is no line. */
 function gapText({ volume, host, host_group: group, port }: Of): string {
   const what = volume ?? host ?? group ?? port;
-  if (what === undefined) return "the array did not run";
-  return "the array did not run, or so many were busier that this was not kept";
+  if (what === undefined) return "the array was not running";
+  return "the array was not running, or recorded busier objects instead";
 }
 
 function KeptCharts({ span, of, found }: { span: Span; of: Of; found: HistorySamples }) {
@@ -199,9 +199,9 @@ function KeptCharts({ span, of, found }: { span: Span; of: Of; found: HistorySam
         {isArray && <CapacityCharts found={found} spanMs={lengthMs} />}
       </Charts>
       <p className="muted">
-        Kept by the array. Lines are means; peaks are those of a second
-        {of.host_group !== undefined && ", for a host group those of a sample"}. Where there is no
-        line, {gapText(of)}.
+        Recorded by the array. Lines show averages; peaks are over one second
+        {of.host_group !== undefined && ", for a host group over one sample"}. In a gap,{" "}
+        {gapText(of)}.
       </p>
     </>
   );
@@ -212,7 +212,7 @@ export function ActivityOf({ of }: { of: Of }) {
   const [span, choose] = useState<Span>("hour");
   return (
     <section aria-label="Activity">
-      <Tabs label="Time" tabs={KEPT} chosen={span} choose={choose} />
+      <Tabs label="Time range" tabs={KEPT} chosen={span} choose={choose} />
       <Kept key={span} span={span} of={of} />
     </section>
   );
@@ -231,12 +231,12 @@ export function Activity() {
           label="Activity of"
           value={port}
           set={setPort}
-          choices={[["", "The whole array"], ...choices]}
+          choices={[["", "Whole array"], ...choices]}
         />
       )}
       {port === "" ? (
         <>
-          <Tabs label="Time" tabs={VIEWS} chosen={view} choose={choose} />
+          <Tabs label="Time range" tabs={VIEWS} chosen={view} choose={choose} />
           {view === "now" ? <Now /> : <Kept key={view} span={view} of={ARRAY} />}
         </>
       ) : (

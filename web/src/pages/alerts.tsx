@@ -12,16 +12,16 @@ import { type Column, Table } from "../parts/table";
 import { CloseAlerts, Flag } from "../tasks/alerts";
 
 const COLUMNS: Column<RestAlert>[] = [
-  { head: "What", cell: (row) => row.summary },
+  { head: "Alert", cell: (row) => row.summary },
   {
     head: "Severity",
     cell: (row) => <span className={row.severity === "info" ? "" : "bad"}>{row.severity}</span>,
   },
-  { head: "Seen", minor: true, cell: (row) => row.actual || "–" },
+  { head: "Actual", minor: true, cell: (row) => row.actual || "–" },
   { head: "Expected", minor: true, cell: (row) => row.expected || "–" },
-  { head: "Since", cell: (row) => time(row.created) },
-  { head: "What to do", cell: (row) => row.description },
-  { head: "Flag", minor: true, cell: (row) => (row.flagged ? "To be seen" : "Seen") },
+  { head: "Opened", cell: (row) => time(row.created) },
+  { head: "Recommended action", cell: (row) => row.description },
+  { head: "Flagged", minor: true, cell: (row) => (row.flagged ? "Yes" : "No") },
 ];
 
 export function Alerts() {
@@ -42,7 +42,7 @@ export function Alerts() {
             label="Alerts"
             actions={[
               {
-                label: flagged ? "Mark as seen" : "Flag",
+                label: flagged ? "Clear flag" : "Flag",
                 on,
                 task: (close) => <Flag alerts={chosen} flagged={!flagged} close={close} />,
               },
@@ -64,7 +64,7 @@ export function Alerts() {
             rows={byWeight(all)}
             columns={COLUMNS}
             name={(row) => row.name}
-            empty="No alert is open."
+            empty="No open alerts."
             selection={selection}
           />
         )}

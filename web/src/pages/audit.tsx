@@ -16,17 +16,17 @@ const ROWS = 25;
 
 const ACTIONS = [
   ["", "All"],
-  ["POST", "POST: make, begin"],
-  ["PUT", "PUT: keep"],
+  ["POST", "POST: create, start"],
+  ["PUT", "PUT: replace"],
   ["PATCH", "PATCH: change"],
-  ["DELETE", "DELETE: take away"],
+  ["DELETE", "DELETE: remove"],
 ] as const;
 
 const COLUMNS: Column<AuditEntry>[] = [
-  { head: "When", cell: (row) => time(row.time_ms) },
-  { head: "Who", cell: (row) => row.user },
-  { head: "From", minor: true, cell: (row) => row.origin },
-  { head: "What", cell: (row) => <code>{`${row.method} ${row.path}`}</code> },
+  { head: "Time", cell: (row) => time(row.time_ms) },
+  { head: "User", cell: (row) => row.user },
+  { head: "Origin", minor: true, cell: (row) => row.origin },
+  { head: "Request", cell: (row) => <code>{`${row.method} ${row.path}`}</code> },
   { head: "Names", minor: true, cell: (row) => row.names },
   {
     head: "Outcome",
@@ -68,16 +68,16 @@ export function AuditLog() {
   };
   return (
     <Page title="Audit log">
-      <p className="muted">Every change that was asked for, the newest first.</p>
+      <p className="muted">All requested changes, newest first.</p>
       <Filters filter={filter} change={change} />
-      <Loaded query={audit} what="an audit log">
+      <Loaded query={audit} what="the audit log">
         {(found) => (
           <Table
             caption="Audit log"
             rows={found.entries}
             columns={COLUMNS}
             name={(row) => String(row.number)}
-            empty={filter === ALL ? "Nothing was changed yet." : "No entry fits."}
+            empty={filter === ALL ? "No changes yet." : "No matching entries."}
           />
         )}
       </Loaded>
@@ -90,7 +90,7 @@ function Filters(props: { filter: Filter; change: (part: Partial<Filter>) => voi
   const { filter, change } = props;
   const users = useGet<Users>(own("users"));
   return (
-    <div className="filters" role="search" aria-label="Filter of the audit log">
+    <div className="filters" role="search" aria-label="Filter the audit log">
       <TextField
         label="User"
         value={filter.user}
@@ -104,7 +104,7 @@ function Filters(props: { filter: Filter; change: (part: Partial<Filter>) => voi
         choices={[...ACTIONS]}
       />
       <TextField
-        label="Text in path, names, origin or outcome"
+        label="Text in request, names, origin or outcome"
         value={filter.text}
         set={(text) => change({ text })}
       />

@@ -20,12 +20,12 @@ const volume: Column<RestConnection> = {
 const host: Column<RestConnection> = {
   head: "Host",
   cell: (one) =>
-    one.host.name ? <Link href={to("hosts", one.host.name)}>{one.host.name}</Link> : "All of group",
+    one.host.name ? <Link href={to("hosts", one.host.name)}>{one.host.name}</Link> : "All hosts of the group",
 };
 
 const rest: Column<RestConnection>[] = [
   { head: "LUN", number: true, cell: (one) => one.lun },
-  { head: "By group", cell: (one) => one.host_group.name ?? "–" },
+  { head: "Host group", cell: (one) => one.host_group.name ?? "–" },
 ];
 
 /** Connections of a group are listed once for each of its hosts: here once is enough. */
@@ -62,7 +62,7 @@ export function ConnectionTable(props: {
         rows={rows}
         columns={[show === "volume" ? volume : host, ...rest]}
         name={key}
-        empty={show === "volume" ? "No volume is connected." : "It is connected to no host."}
+        empty={show === "volume" ? "No connected volumes." : "Not connected to any host."}
         selection={selection}
       />
     </>

@@ -13,7 +13,7 @@ const LOOK_MS = 5000;
 /** A secondary controller that is absent forwards nothing, and does not take over. */
 function stateOf({ mode, status }: Controller) {
   const isReady = status === "ready";
-  const what = mode === "primary" ? "has the pool" : "forwards";
+  const what = mode === "primary" ? "owns the pool" : "forwards";
   return <span className={isReady ? "good" : "bad"}>{isReady ? what : status}</span>;
 }
 
@@ -22,7 +22,7 @@ const COLUMNS: Column<Controller>[] = [
   { head: "State", cell: stateOf },
   { head: "Version", cell: (controller) => controller.version || "–" },
   {
-    head: "Since",
+    head: "Started",
     minor: true,
     cell: ({ started_ms }) => (started_ms === 0 ? "–" : time(started_ms)),
   },
@@ -36,7 +36,7 @@ export function Controllers() {
       <Loaded query={controllers} what="the controllers">
         {(found) => (
           <Table
-            caption="Controllers: which of them has the pool"
+            caption="Controllers, and which of them owns the pool"
             rows={found.controllers}
             columns={COLUMNS}
             name={(controller) => controller.name}

@@ -19,11 +19,11 @@ export function Dashboard() {
   return (
     <Page title="Dashboard">
       <OpenAlerts />
-      <Loaded query={status} what="its state">
+      <Loaded query={status} what="the status">
         {(found) => (
           <>
             <Figures status={found} />
-            <Loaded query={space} what="space by kind">
+            <Loaded query={space} what="capacity by kind">
               {(kinds) => <CapacityCard status={found} space={kinds} />}
             </Loaded>
           </>
@@ -43,7 +43,7 @@ function OpenAlerts() {
   // Nor while that is unknown: a card that appears and disappears is only confusing.
   if (alerts.isPending || alerts.data?.length === 0) return null;
   return (
-    <Card title="Open alerts" aside={<Link href={to("health")}>What to do</Link>}>
+    <Card title="Open alerts" aside={<Link href={to("health")}>Recommended actions</Link>}>
       <Loaded query={alerts} what="alerts">
         {(all) => (
           <ul className="alert-names">
@@ -112,7 +112,7 @@ function CapacityCard({ status, space }: { status: Status; space: PoolSpace }) {
           ]}
         />
         <p className="muted">
-          By kind it is known when the first pass of accounting since the start has ended.
+          Capacity by kind is known after the first space accounting pass since the start.
         </p>
       </Card>
     );
@@ -125,15 +125,15 @@ function CapacityCard({ status, space }: { status: Status; space: PoolSpace }) {
     { label: "Shared", colour: "c2", bytes: figures.shared_bytes },
     { label: "Snapshots", colour: "c3", bytes: figures.snapshots_bytes },
     { label: "System", colour: "c4", bytes: figures.system_bytes },
-    { label: "To be reclaimed", colour: "c5", bytes: Math.max(0, used - figures.live_bytes) },
+    { label: "Reclaimable", colour: "c5", bytes: Math.max(0, used - figures.live_bytes) },
     { label: "Free", colour: "free", bytes: Math.max(0, capacity - inUse) },
   ];
   return (
     <Card title="Capacity by kind">
       <Capacity caption="Capacity by kind" whole={capacity} parts={parts} />
       <p className="muted">
-        Stored bytes, after reduction, as of {time(figures.as_of_ms)}
-        {space.current ? "; nothing has changed since." : "; hosts have written since."}
+        Stored bytes after reduction, as of {time(figures.as_of_ms)}.{" "}
+        {space.current ? "Nothing has changed since." : "Hosts have written since."}
       </p>
     </Card>
   );

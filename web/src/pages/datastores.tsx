@@ -19,7 +19,7 @@ export function Datastores() {
   const list = useList<RestVolume>("volumes", { destroyed: false });
   return (
     <Page title="Datastores">
-      <p className="muted">A volume as its hosts see it, beside what the array holds for it.</p>
+      <p className="muted">Each volume as its hosts see it, next to what the array stores for it.</p>
       <Search list={list} what="volumes" />
       <Loaded query={list.query} what="volumes">
         {() => <Both volumes={list.rows} />}
@@ -47,7 +47,7 @@ function Both({ volumes }: { volumes: RestVolume[] }) {
   const names = volumes.map((one) => one.name);
   const details = useVolumes(names);
   const connections = useAll<RestConnection>("connections", { volume_names: names });
-  if (volumes.length === 0) return <p className="muted empty">There is no such volume.</p>;
+  if (volumes.length === 0) return <p className="muted empty">No volumes found.</p>;
   return (
     <div className="table" role="region" aria-label="Datastores" tabIndex={0}>
       <table className="both">
@@ -59,7 +59,7 @@ function Both({ volumes }: { volumes: RestVolume[] }) {
               As hosts see it
             </th>
             <th scope="colgroup" colSpan={5}>
-              What the array holds
+              What the array stores
             </th>
           </tr>
           <tr>

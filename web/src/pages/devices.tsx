@@ -20,16 +20,16 @@ interface Row {
 
 const TRANSFERS: Column<Row>[] = [
   { head: "Device", cell: (row) => <code>{row.device.name}</code> },
-  { head: "Transfers", cell: (row) => row.kind },
-  { head: "Done", number: true, cell: (row) => count(row.transfers.ok) },
-  { head: "Moved", number: true, cell: (row) => bytes(row.transfers.bytes) },
+  { head: "Operation", cell: (row) => row.kind },
+  { head: "Completed", number: true, cell: (row) => count(row.transfers.ok) },
+  { head: "Bytes", number: true, cell: (row) => bytes(row.transfers.bytes) },
   {
-    head: "Latency",
+    head: "Mean latency",
     number: true,
     cell: ({ transfers }) =>
       latency(transfers.ok > 0 ? transfers.ok_latency_us / transfers.ok : undefined),
   },
-  { head: "Under way", number: true, minor: true, cell: (row) => count(row.transfers.under_way) },
+  { head: "In flight", number: true, minor: true, cell: (row) => count(row.transfers.under_way) },
   {
     head: "Failed",
     number: true,
@@ -40,7 +40,7 @@ const TRANSFERS: Column<Row>[] = [
 ];
 
 const LONGEST: Column<Row> = {
-  head: "Longest",
+  head: "Maximum latency",
   number: true,
   minor: true,
   cell: ({ transfers }) => latency(transfers.ok > 0 ? transfers.ok_latency_us_max : undefined),
@@ -48,7 +48,7 @@ const LONGEST: Column<Row> = {
 
 /** Reads that other devices answered, in the row of reads. */
 const ELSEWHERE: Column<Row> = {
-  head: "Elsewhere",
+  head: "Served by others",
   number: true,
   minor: true,
   cell: ({ device, kind }) => (kind === "Reads" ? count(device.calls.reads_elsewhere) : ""),
@@ -65,10 +65,10 @@ const MEMBERS: Column<Device>[] = [
   { head: "Number", number: true, cell: (device) => device.number },
   { head: "Device", cell: (device) => <code>{device.name || "-"}</code> },
   { head: "State", cell: stateOf },
-  { head: "Length", number: true, minor: true, cell: (device) => bytes(device.len_bytes) },
-  { head: "Bad reads", number: true, cell: (device) => count(device.read_errors) },
-  { head: "Bad writes", number: true, cell: (device) => count(device.write_errors) },
-  { head: "Mended", number: true, minor: true, cell: (device) => count(device.mended) },
+  { head: "Size", number: true, minor: true, cell: (device) => bytes(device.len_bytes) },
+  { head: "Read errors", number: true, cell: (device) => count(device.read_errors) },
+  { head: "Write errors", number: true, cell: (device) => count(device.write_errors) },
+  { head: "Repaired", number: true, minor: true, cell: (device) => count(device.mended) },
 ];
 
 /** The health that the device reports, or why it reports none. */
@@ -95,7 +95,7 @@ const HEALTH: Column<Device>[] = [
   },
   { head: "Media errors", number: true, cell: ({ health }) => count(health?.media_errors) },
   {
-    head: "On for",
+    head: "Power-on time",
     number: true,
     minor: true,
     cell: ({ health }) => withUnit(health?.power_on_hours, " h"),
@@ -128,7 +128,7 @@ export function Devices() {
           <>
             {found.together && (
               <Table
-                caption="Devices: what the pool is on"
+                caption="Devices of the pool"
                 rows={found.devices}
                 columns={MEMBERS}
                 name={(device) => String(device.number)}
@@ -136,14 +136,14 @@ export function Devices() {
               />
             )}
             <Table
-              caption="Devices: what hosts waited for since the start"
+              caption="I/O that hosts waited for, since the start"
               rows={rowsOf(found.together ? [found.together] : found.devices)}
               columns={TRANSFERS}
               name={(row) => `${row.device.name} ${row.kind}`}
               empty="No devices."
             />
             <Table
-              caption="Devices: what each was asked since the start, background work included"
+              caption="All I/O of each device, since the start"
               rows={callsOf(found.devices)}
               columns={CALLS}
               name={(row) => `${row.device.number} ${row.kind}`}
@@ -151,7 +151,7 @@ export function Devices() {
             />
             {found.devices.some((device) => device.health) && (
               <Table
-                caption="Devices: what they say of their own health"
+                caption="Health that the devices report"
                 rows={found.devices}
                 columns={HEALTH}
                 name={(device) => String(device.number)}

@@ -17,7 +17,7 @@ import { ROLES } from "../tasks/users";
 function groupOf(settings: DirectorySettings, role: string): string {
   const found = settings.roles.find((one) => one.role === role);
   if (found === undefined) return "No group";
-  return found.group_base === "" ? found.group : `${found.group} below ${found.group_base}`;
+  return found.group_base === "" ? found.group : `${found.group} in ${found.group_base}`;
 }
 
 export function DirectoryCard() {
@@ -63,13 +63,13 @@ function Shown({ settings }: { settings: DirectorySettings }) {
     >
       <Facts
         facts={[
-          ["Its users", settings.enabled ? "May log in" : "May not log in"],
+          ["Status", settings.enabled ? "Enabled" : "Disabled"],
           ["Servers", settings.uris.join(", ") || "None"],
           ["Base DN", settings.base_dn || "None"],
-          ["The array binds as", settings.bind_user || "Nobody"],
-          ["Certificates", settings.ca_certificate === "" ? "Of the machine" : "Given"],
-          ["Attribute of logins", settings.user_login || "uid or sAMAccountName"],
-          ["Class of users", settings.user_class || "Any"],
+          ["Bind user", settings.bind_user || "None"],
+          ["CA certificates", settings.ca_certificate === "" ? "Those of the system" : "Configured"],
+          ["User login attribute", settings.user_login || "uid or sAMAccountName"],
+          ["User object class", settings.user_class || "Any"],
           ...ROLES.map(([one, label]) => [label, groupOf(settings, one)] as const),
         ]}
       />

@@ -38,7 +38,7 @@ function Part({ group, areDestroyed }: { group: string; areDestroyed: boolean })
   const names = selection.chosen;
   const on = names.length > 0;
   const left: Column<RestGroupSnapshot> = {
-    head: "Can be recovered for",
+    head: "Time remaining",
     cell: (row) => duration((row.time_remaining ?? 0) / 1000),
   };
   const live: Action[] = [
@@ -68,18 +68,18 @@ function Part({ group, areDestroyed }: { group: string; areDestroyed: boolean })
   return (
     <>
       {mayStore(role) && <Actions label="Snapshots" actions={areDestroyed ? gone : live} />}
-      <Loaded query={list.query} what="snapshots of groups">
+      <Loaded query={list.query} what="group snapshots">
         {() => (
           <Table
             caption={`Snapshots of ${group}`}
             rows={list.rows}
             columns={[
               { head: "Name", cell: (row) => row.name },
-              { head: "Made", cell: (row) => time(row.created) },
+              { head: "Created", cell: (row) => time(row.created) },
               ...(areDestroyed ? [left] : []),
             ]}
             name={(row) => row.name}
-            empty={areDestroyed ? "None is destroyed." : "It has no snapshot."}
+            empty={areDestroyed ? "No destroyed snapshots." : "No snapshots yet."}
             selection={selection}
           />
         )}

@@ -37,18 +37,18 @@ export function Health() {
 function RefreshSpace({ close }: { close: () => void }) {
   const run = async () => {
     await request("POST", own(["pool", "space"]));
-    return "A pass of accounting begins.";
+    return "Space accounting has started.";
   };
   return (
     <Task
-      title="New figures of space"
-      submit="Begin"
+      title="Update space figures"
+      submit="Start"
       cli={[cli.pool.refresh()]}
       run={run}
       close={close}
     >
       <p>
-        A pass over all maps finds for whom the pool’s bytes are stored. Hosts go on meanwhile.
+        Scans all metadata to find what each volume and snapshot uses. Host I/O continues.
       </p>
     </Task>
   );
@@ -71,7 +71,7 @@ function PoolCard() {
                 on: pool.data !== undefined,
                 task: (close) => pool.data && <GrowPool pool={pool.data} close={close} />,
               },
-              { label: "Count space", task: (close) => <RefreshSpace close={close} /> },
+              { label: "Update space", task: (close) => <RefreshSpace close={close} /> },
             ]}
           />
         )
@@ -90,12 +90,12 @@ function PoolCard() {
               ["Log to replay after a failure", bytes(found.log_bytes)],
               ["Written by hosts since the start", bytes(found.written.hosts_bytes)],
               ["Write amplification", found.written.amplification?.toFixed(2) ?? "–"],
-              ["Opened so often", count(found.epoch)],
-              ["Id", <code key="id">{found.id}</code>],
+              ["Times opened", count(found.epoch)],
+              ["ID", <code key="id">{found.id}</code>],
               [
-                "Figures of space",
+                "Space figures as of",
                 space.data?.pending
-                  ? "A pass is under way"
+                  ? "Being updated"
                   : time(space.data?.figures?.as_of_ms),
               ],
             ]}
@@ -136,12 +136,12 @@ function ScrubCard() {
         {(found) => (
           <>
             {found.running && (
-              <Progress label="Scrubbed" done={found.done_bytes} total={found.total_bytes} />
+              <Progress label="Scrub progress" done={found.done_bytes} total={found.total_bytes} />
             )}
             <Facts
               facts={[
                 [
-                  "Now",
+                  "Status",
                   found.running
                     ? `${bytes(found.done_bytes)} of ${bytes(found.total_bytes)} read`
                     : "Not running",
@@ -150,7 +150,7 @@ function ScrubCard() {
                 ["Damage found since the start", count(found.findings)],
                 ["Repaired since the start", count(found.repairs)],
                 [
-                  "Damaged still",
+                  "Still damaged",
                   <span key="damaged" className={found.damaged > 0 ? "bad" : "good"}>
                     {found.damaged > 0 ? count(found.damaged) : "Nothing"}
                   </span>,
@@ -165,7 +165,7 @@ function ScrubCard() {
 }
 
 const DAMAGE: Column<DamageEntry>[] = [
-  { head: "What", cell: (row) => row.what },
+  { head: "Object", cell: (row) => row.what },
   { head: "Kind", cell: (row) => row.kind },
   { head: "Volume or snapshot", cell: (row) => row.volume ?? "–" },
   { head: "First LBA", number: true, cell: (row) => count(row.first_lba) },
@@ -179,7 +179,7 @@ function DamageCard() {
   const damage = useGet<DamageList>(path);
   return (
     <Card title="Damage">
-      <Loaded query={damage} what="what is damaged">
+      <Loaded query={damage} what="the damage list">
         {(found) => (
           <>
             <Table
@@ -187,12 +187,12 @@ function DamageCard() {
               rows={found.damage}
               columns={DAMAGE}
               name={(row) => `${row.what} ${row.volume ?? ""} ${row.first_lba ?? ""}`}
-              empty="No damage is known."
+              empty="No known damage."
             />
             {found.more > 0 && <Notice kind="warning">And {count(found.more)} more.</Notice>}
             {found.unfreeable > 0 && (
               <Notice kind="warning">
-                {plural(found.unfreeable, "part")} of dropped volumes can’t be freed.
+                {plural(found.unfreeable, "part")} of eradicated volumes can’t be freed.
               </Notice>
             )}
           </>
@@ -208,14 +208,14 @@ function OptimizeCard() {
   const running = optimize.data?.running ?? false;
   return (
     <Card
-      title="Reduction in the background"
+      title="Background reduction"
       aside={
         mayAdminister(role) && (
           <Actions
             label="Reduction"
             actions={[
               {
-                label: running ? "Stop the pass" : "Start a pass",
+                label: running ? "Stop reduction" : "Start reduction",
                 on: optimize.data !== undefined,
                 task: (close) => <Pass pass="optimize" running={running} close={close} />,
               },
@@ -224,19 +224,19 @@ function OptimizeCard() {
         )
       }
     >
-      <Loaded query={optimize} what="the pass of reduction">
+      <Loaded query={optimize} what="background reduction">
         {(found) => (
           <>
             {found.running && (
-              <Progress label="Looked at" done={found.rows_done} total={found.rows_total} />
+              <Progress label="Reduction progress" done={found.rows_done} total={found.rows_total} />
             )}
             {found.failure !== undefined && <Notice kind="error">{found.failure}</Notice>}
             <Facts
               facts={[
-                ["Now", found.running ? "Running" : "Not running"],
+                ["Status", found.running ? "Running" : "Not running"],
                 ["Passes since the start", count(found.passes)],
-                ["Found to be stored twice", plural(found.aliased_chunks, "chunk")],
-                ["Packed better", plural(found.rewritten_segments, "segment")],
+                ["Deduplicated", plural(found.aliased_chunks, "chunk")],
+                ["Recompressed", plural(found.rewritten_segments, "segment")],
               ]}
             />
           </>

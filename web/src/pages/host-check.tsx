@@ -12,7 +12,7 @@ import { type Column, Table } from "../parts/table";
 const VERDICTS = { good: "Good", improve: "Improve", unseen: "Not seen yet" } as const;
 const CLASSES = { good: "good", improve: "bad", unseen: "muted" } as const;
 
-const verdict = (row: HostCheckRow) => (row.unreported ? "Look there" : VERDICTS[row.verdict]);
+const verdict = (row: HostCheckRow) => (row.unreported ? "Check on the host" : VERDICTS[row.verdict]);
 const isAdvised = (row: HostCheckRow) => row.verdict === "improve" || row.unreported;
 
 const named = (check: string) => check.replaceAll("_", " ");
@@ -23,8 +23,8 @@ const ROWS: Column<HostCheckRow>[] = [
     head: "Verdict",
     cell: (row) => <span className={CLASSES[row.verdict]}>{verdict(row)}</span>,
   },
-  { head: "Seen", cell: (row) => row.seen },
-  { head: "Best", minor: true, cell: (row) => row.best },
+  { head: "Observed", cell: (row) => row.seen },
+  { head: "Recommended", minor: true, cell: (row) => row.best },
   { head: "On ESXi", minor: true, cell: (row) => isAdvised(row) && row.esxi },
   { head: "On Linux", minor: true, cell: (row) => isAdvised(row) && row.linux },
   { head: "On Windows", minor: true, cell: (row) => isAdvised(row) && row.windows },
@@ -38,15 +38,15 @@ export function HostCheckCard({ name }: { name: string }) {
         {(found) => (
           <>
             <p>
-              {found.good} good, {found.improve} to improve, {found.unseen} not seen yet: from what
-              the array has seen since its start.
+              {found.good} good, {found.improve} to improve, {found.unseen} not seen yet, by what
+              the array has observed since its start.
             </p>
             <Table
               caption="Check of the host"
               rows={found.rows}
               columns={ROWS}
               name={(row) => row.check}
-              empty="Nothing is checked."
+              empty="No checks."
             />
           </>
         )}
@@ -58,10 +58,10 @@ export function HostCheckCard({ name }: { name: string }) {
 
 const SESSIONS: Column<HostSession>[] = [
   { head: "Portal", cell: (row) => row.portal_address },
-  { head: "From", cell: (row) => row.peer },
+  { head: "Address", cell: (row) => row.peer },
   { head: "Initiator", minor: true, cell: (row) => row.initiator },
   { head: "Commands", number: true, cell: (row) => count(row.commands) },
-  { head: "Most under way", number: true, minor: true, cell: (row) => count(row.queue_most) },
+  { head: "Maximum in flight", number: true, minor: true, cell: (row) => count(row.queue_most) },
   {
     head: "MaxBurstLength",
     number: true,
@@ -82,7 +82,7 @@ export function HostSessionsCard({ name }: { name: string }) {
             rows={found.sessions.filter((session) => session.host === name)}
             columns={SESSIONS}
             name={(row) => `${row.initiator} ${row.isid} ${row.portal}`}
-            empty="The host is not logged in."
+            empty="No sessions: the host is not logged in."
           />
         )}
       </Loaded>

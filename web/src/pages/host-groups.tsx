@@ -48,7 +48,7 @@ function actionsOf(names: string[]): Action[] {
           resource={RESOURCE}
           names={names}
           lines={[]}
-          what="A group that has hosts or connections is refused: take them out first."
+          what="A group with hosts or connections can’t be deleted: remove them first."
           close={close}
         />
       ),
@@ -67,7 +67,7 @@ export function HostGroups() {
   };
   return (
     <Page title="Host groups">
-      <p className="muted">Hosts that see the same volumes under the same LUNs: a cluster.</p>
+      <p className="muted">Hosts that share the same volumes and LUNs, such as the hosts of a cluster.</p>
       <Loaded query={list.query} what="host groups">
         {() => (
           <>
@@ -80,7 +80,7 @@ export function HostGroups() {
               rows={list.rows}
               columns={COLUMNS}
               name={(row) => row.name}
-              empty={list.text === "" ? "There is no host group yet." : "No name fits."}
+              empty={list.text === "" ? "No host groups yet." : "No matching names."}
               selection={selection}
               sort={list.sort}
               onSort={list.setSort}
@@ -131,7 +131,7 @@ function Members({ group }: { group: string }) {
   const actions: Action[] = [
     { label: "Add hosts", task: (close) => <AddHosts group={group} close={close} /> },
     {
-      label: "Take out",
+      label: "Remove hosts",
       on: selection.chosen.length > 0,
       task: (close) => (
         <RemoveMembers
@@ -145,7 +145,7 @@ function Members({ group }: { group: string }) {
     },
   ];
   return (
-    <Loaded query={members} what="hosts of groups">
+    <Loaded query={members} what="the hosts of groups">
       {() => (
         <>
           {mayStore(role) && <Actions label="Hosts of the group" actions={actions} />}
@@ -157,7 +157,7 @@ function Members({ group }: { group: string }) {
               { head: "Host", cell: (one) => <Link href={to("hosts", one)}>{one}</Link> },
             ]}
             name={(one) => one}
-            empty="It has no host."
+            empty="No hosts in this group."
             selection={selection}
           />
         </>

@@ -15,7 +15,7 @@ import { Pager, Search, useList } from "../parts/list";
 import { Loaded } from "../parts/notice";
 import { Card, Facts, Page } from "../parts/page";
 import { type Column, Table } from "../parts/table";
-import { ConnectHost } from "../tasks/connections";
+import { ConnectHost, DisconnectHost } from "../tasks/connections";
 import { CreateHost, Delete, EditChap, EditInitiators, Rename } from "../tasks/hosts";
 import { to } from "../routes";
 import { ActivityOf } from "./activity";
@@ -32,6 +32,11 @@ function actionsOf(hosts: RestHost[]): Action[] {
       label: "Connect volumes",
       on: one,
       task: (close) => host && <ConnectHost name={host.name} close={close} />,
+    },
+    {
+      label: "Disconnect volumes",
+      on: one && host !== undefined && host.connection_count > 0,
+      task: (close) => host && <DisconnectHost name={host.name} close={close} />,
     },
     {
       label: "Initiators",
@@ -53,7 +58,7 @@ function actionsOf(hosts: RestHost[]): Action[] {
           resource="hosts"
           names={names}
           lines={names.map(cli.host.delete)}
-          what="A host that has connections is refused: disconnect its volumes first."
+          what="A host with connections can’t be deleted: disconnect its volumes first."
           close={close}
         />
       ),
@@ -88,7 +93,7 @@ export function Hosts() {
       cell: (row) => <Link href={to("hosts", row.name)}>{row.name}</Link>,
     },
     { head: "Initiators", cell: (row) => row.iqns.join(", ") || "None" },
-    { head: "Group", minor: true, cell: (row) => row.host_group.name ?? "–" },
+    { head: "Host group", minor: true, cell: (row) => row.host_group.name ?? "–" },
     { head: "CHAP", minor: true, cell: (row) => row.chap.host_user ?? "–" },
     {
       head: "Volumes",
@@ -97,11 +102,11 @@ export function Hosts() {
       cell: (row) => count(row.connection_count),
     },
     {
-      head: "Now",
+      head: "IOPS now",
       number: true,
       cell: (row) => {
         const perSecond = now(row);
-        return perSecond > 0 ? <span className="good">{rate(perSecond)}/s</span> : "idle";
+        return perSecond > 0 ? <span className="good">{rate(perSecond)}</span> : "Idle";
       },
     },
   ];
@@ -117,7 +122,7 @@ export function Hosts() {
             rows={list.rows}
             columns={columns}
             name={(row) => row.name}
-            empty={list.text === "" ? "There is no host yet." : "No name fits."}
+            empty={list.text === "" ? "No hosts yet." : "No matching names."}
             selection={selection}
             sort={list.sort}
             onSort={list.setSort}
@@ -139,7 +144,7 @@ export function HostPage({ name }: { name: string }) {
         {({ items: [found] }) =>
           found && (
             <>
-              {mayStore(role) && <Actions label="Host" actions={actionsOf([found]).slice(1)} />}
+              {mayStore(role) && <Actions label="Host" actions={actionsOf([found]).slice(2)} />}
               <Card title="Host">
                 <HostFacts host={found} />
               </Card>
@@ -180,9 +185,9 @@ function HostFacts({ host }: { host: RestHost }) {
             </code>
           )),
         ],
-        ["CHAP user", host.chap.host_user ?? "None: its iSCSI name lets it in"],
-        ["The target answers as", host.chap.target_user ?? "Nobody: no mutual CHAP"],
-        ["Group", group ? <Link href={to("host-groups", group)}>{group}</Link> : "None"],
+        ["CHAP user", host.chap.host_user ?? "None: it logs in by its iSCSI name"],
+        ["Mutual CHAP user", host.chap.target_user ?? "None"],
+        ["Host group", group ? <Link href={to("host-groups", group)}>{group}</Link> : "None"],
       ]}
     />
   );

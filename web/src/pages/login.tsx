@@ -77,8 +77,7 @@ export function Login() {
           Log in
         </button>
         <p className="muted">
-          {byToken ? "An API token is made" : "A password is given"} on the machine that runs the
-          array:
+          {byToken ? "Create an API token" : "Set a password"} on the machine that runs the array:
           <code>{byToken ? "holdfast token create NAME" : "holdfast user password NAME"}</code>
         </p>
       </form>

@@ -10,7 +10,7 @@ import { EditDns, EditTimeServers } from "../tasks/network";
 /** The last clock offset that a time server reported. */
 function said(server: string, known: TimeServers | undefined): string {
   const one = known?.time_servers.find((found) => found.server === server);
-  if (one === undefined) return "not asked yet";
+  if (one === undefined) return "not queried yet";
   if (one.offset_s === null) return one.error ?? "no answer";
   const way = one.offset_s < 0 ? "ahead" : "behind";
   return `the clock is ${Math.abs(one.offset_s).toFixed(3)} s ${way}`;
@@ -43,8 +43,8 @@ export function NetworkCard({ settings }: { settings: ArraySettings }) {
     >
       <Facts
         facts={[
-          ["Name servers", settings.name_servers.join(", ") || "None: the system looks names up"],
-          ["Domain of names without a dot", settings.domain || "None"],
+          ["Name servers", settings.name_servers.join(", ") || "None: those of the system are used"],
+          ["Default domain", settings.domain || "None"],
           ["Time servers", servers.join("; ") || "None"],
         ]}
       />

@@ -22,11 +22,11 @@ export function NotificationCards() {
   const servers = useAll<RestSyslogServer>("syslog-servers");
   return (
     <>
-      <Loaded query={relays} what="the relay of mail">
+      <Loaded query={relays} what="the mail relay">
         {(found) => <>{found[0] && <RelayCard relay={found[0]} />}</>}
       </Loaded>
-      <Card title="Who gets mail">
-        <Loaded query={watchers} what="who gets mail">
+      <Card title="Mail recipients">
+        <Loaded query={watchers} what="mail recipients">
           {(found) => <Watchers watchers={found} />}
         </Loaded>
       </Card>
@@ -44,11 +44,11 @@ function RelayCard({ relay }: { relay: RestRelay }) {
   const { role } = useSession();
   return (
     <Card
-      title="Relay of mail"
+      title="Mail relay"
       aside={
         mayAdminister(role) && (
           <Actions
-            label="Relay of mail"
+            label="Mail relay"
             actions={[
               { label: "Relay", task: (close) => <EditRelay relay={relay} close={close} /> },
             ]}
@@ -59,12 +59,12 @@ function RelayCard({ relay }: { relay: RestRelay }) {
       <Facts
         facts={[
           ["Server", relay.relay_host || "None: no mail is sent"],
-          ["Domain of the sender", relay.sender_domain || "None"],
-          ["Sender", relay.sender_username || "The name of the array"],
+          ["Sender domain", relay.sender_domain || "None"],
+          ["Sender", relay.sender_username || "The array’s name"],
           ["Encryption", relay.encryption_mode || "None"],
-          ["User there", relay.user_name || "None"],
-          ["Before each subject", relay.subject_prefix || "Nothing"],
-          ["Before each text", relay.body_prefix || "Nothing"],
+          ["User", relay.user_name || "None"],
+          ["Subject prefix", relay.subject_prefix || "None"],
+          ["Body prefix", relay.body_prefix || "None"],
         ]}
       />
     </Card>
@@ -73,26 +73,26 @@ function RelayCard({ relay }: { relay: RestRelay }) {
 
 const WATCHERS: Column<RestWatcher>[] = [
   { head: "Address", cell: (row) => row.name },
-  { head: "Mail", cell: (row) => (row.enabled ? "On" : "Off") },
+  { head: "Status", cell: (row) => (row.enabled ? "Enabled" : "Disabled") },
 ];
 
 function Watchers({ watchers }: { watchers: RestWatcher[] }) {
   return (
     <Receivers
       resource="alert-watchers"
-      caption="Who gets mail"
+      caption="Mail recipients"
       rows={watchers}
       columns={WATCHERS}
-      empty="Nobody gets mail."
+      empty="No mail recipients."
       test="Test mail"
-      remove="Remove addresses"
+      remove="Remove recipients"
       actions={(chosen, names) => {
         const enabled = chosen.every((one) => one.enabled);
         const on = chosen.length > 0;
         return [
-          { label: "New address", primary: true, task: (close) => <AddWatcher close={close} /> },
+          { label: "Add recipients", primary: true, task: (close) => <AddWatcher close={close} /> },
           {
-            label: on && enabled ? "Switch off" : "Switch on",
+            label: on && enabled ? "Disable" : "Enable",
             on,
             task: (close) => <EnableWatchers names={names} enabled={!enabled} close={close} />,
           },
@@ -104,7 +104,7 @@ function Watchers({ watchers }: { watchers: RestWatcher[] }) {
 
 const SERVERS: Column<RestSyslogServer>[] = [
   { head: "Name", cell: (row) => row.name },
-  { head: "Place", cell: (row) => row.uri },
+  { head: "URI", cell: (row) => row.uri },
 ];
 
 function Servers({ servers }: { servers: RestSyslogServer[] }) {
@@ -114,7 +114,7 @@ function Servers({ servers }: { servers: RestSyslogServer[] }) {
       caption="Syslog servers"
       rows={servers}
       columns={SERVERS}
-      empty="No syslog server is told."
+      empty="No syslog servers."
       test="Test syslog"
       remove="Remove servers"
       actions={(chosen) => {
@@ -126,7 +126,7 @@ function Servers({ servers }: { servers: RestSyslogServer[] }) {
             task: (close) => <AddSyslogServer close={close} />,
           },
           {
-            label: "Place",
+            label: "Change URI",
             on: server !== undefined,
             task: (close) => server && <MoveSyslogServer server={server} close={close} />,
           },

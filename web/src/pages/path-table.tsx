@@ -16,17 +16,17 @@ export function PathTable(props: {
   const rateOf = (path: PathCounters) => pathRates.get(pathKey(path));
   const volume: Column<PathCounters> = {
     head: "Volume",
-    cell: (path) => path.volume ?? (path.volume_id === null ? "No LUN" : "Gone"),
+    cell: (path) => path.volume ?? (path.volume_id === null ? "No LUN" : "Deleted"),
   };
   const columns: Column<PathCounters>[] = [
     { head: "Initiator", cell: (path) => path.initiator },
     ...(show === "both" ? [volume] : []),
     {
-      head: "Now",
+      head: "IOPS now",
       number: true,
       cell: (path) => {
         const now = rateOf(path)?.perSecond ?? 0;
-        return now > 0 ? <span className="good">{rate(now)}/s</span> : "idle";
+        return now > 0 ? <span className="good">{rate(now)}</span> : "Idle";
       },
     },
     {
@@ -59,10 +59,10 @@ export function PathTable(props: {
         empty={
           hasPaths
             ? "No initiator has sent a command since the array was started."
-            : "Not known yet."
+            : "Loading…"
         }
       />
-      {rows.length > 0 && <p className="muted">Since the array was started; now is live.</p>}
+      {rows.length > 0 && <p className="muted">Commands are counted since the array was started; rates are current.</p>}
     </>
   );
 }

@@ -16,7 +16,7 @@ import { Loaded, Notice } from "../parts/notice";
 import { Card, Facts, Page } from "../parts/page";
 import { type Column, Table } from "../parts/table";
 import { Tabs } from "../parts/tabs";
-import { Destroy, Eradicate, Recover } from "../tasks/endings";
+import { Destroy, Eradicate, Recover, RecoverSome } from "../tasks/endings";
 import { AddVolumes, CreatePod, RenamePod } from "../tasks/pods";
 import { to } from "../routes";
 import { VolumeLists } from "./volumes";
@@ -65,7 +65,7 @@ const COLUMNS: Column<RestPod>[] = [
 const DESTROYED: Column<RestPod>[] = [
   name,
   {
-    head: "Can be recovered for",
+    head: "Time remaining",
     cell: (row) => duration((row.time_remaining ?? 0) / 1000),
   },
 ];
@@ -139,7 +139,7 @@ export function Pods() {
   return (
     <Page title="Pods">
       <p className="muted">
-        Name spaces of volumes, POD::VOLUME, which are renamed and destroyed together.
+        Namespaces of volumes (POD::VOLUME) that are renamed and destroyed together.
       </p>
       <Tabs label="Which pods" tabs={TABS} chosen={tab} choose={setTab} />
       <PodList key={tab} areDestroyed={tab === "destroyed"} />
@@ -156,9 +156,20 @@ function PodList({ areDestroyed }: { areDestroyed: boolean }) {
     primary: true,
     task: (close) => <CreatePod close={close} />,
   };
+  const recover: Action = {
+    label: "Recover pods",
+    task: (close) => (
+      <RecoverSome
+        resource="pods"
+        kinds="pods"
+        lines={(names) => names.map(cli.pod.recover)}
+        close={close}
+      />
+    ),
+  };
   const chosen = list.rows.filter((row) => selection.isChosen(row.name));
-  const actions = areDestroyed ? destroyed(selection.chosen) : [make, ...existing(chosen)];
-  const nothing = areDestroyed ? "Nothing is destroyed." : "There are no pods yet.";
+  const actions = areDestroyed ? destroyed(selection.chosen) : [make, ...existing(chosen), recover];
+  const nothing = areDestroyed ? "No destroyed pods." : "No pods yet.";
   return (
     <>
       {mayStore(role) && <Actions label="Pods" actions={actions} />}
@@ -170,7 +181,7 @@ function PodList({ areDestroyed }: { areDestroyed: boolean }) {
             rows={list.rows}
             columns={areDestroyed ? DESTROYED : COLUMNS}
             name={(row) => row.name}
-            empty={list.text === "" ? nothing : "No name fits."}
+            empty={list.text === "" ? nothing : "No matching names."}
             selection={selection}
             sort={list.sort}
             onSort={list.setSort}
@@ -199,7 +210,7 @@ export function PodPage({ name: of }: { name: string }) {
               )}
               {found.destroyed && (
                 <Notice kind="warning">
-                  It is destroyed, and can be recovered for
+                  This pod is destroyed. It can be recovered for another
                   {` ${duration((found.time_remaining ?? 0) / 1000)}`}.
                 </Notice>
               )}

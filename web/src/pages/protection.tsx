@@ -17,7 +17,7 @@ import { Loaded } from "../parts/notice";
 import { Card, Facts, Page } from "../parts/page";
 import { type Column, Table } from "../parts/table";
 import { Tabs } from "../parts/tabs";
-import { Destroy, Eradicate, Recover } from "../tasks/endings";
+import { Destroy, Eradicate, Recover, RecoverSome } from "../tasks/endings";
 import { AddMembers, CreateGroup, RemoveMembers } from "../tasks/protection";
 import { EditSchedule } from "../tasks/schedule";
 import { CreateGroupSnapshot } from "../tasks/snapshots";
@@ -35,8 +35,8 @@ const COLUMNS: Column<RestGroup>[] = [
     cell: (row) => <Link href={to("protection", row.name)}>{row.name}</Link>,
   },
   { head: "Volumes", number: true, cell: (row) => count(row.volume_count) },
-  { head: "Snapshots", cell: madeText },
-  { head: "Kept", minor: true, cell: keptText },
+  { head: "Schedule", cell: madeText },
+  { head: "Retention", minor: true, cell: keptText },
 ];
 
 const KIND = { resource: "protection-groups", kind: "group" };
@@ -45,7 +45,7 @@ const DESTROYED: Column<RestGroup>[] = [
   { head: "Name", cell: (row) => row.name },
   { head: "Volumes", number: true, cell: (row) => count(row.volume_count) },
   {
-    head: "Can be recovered for",
+    head: "Time remaining",
     cell: (row) => duration((row.time_remaining ?? 0) / 1000),
   },
 ];
@@ -111,7 +111,7 @@ export function Protection() {
   const [tab, setTab] = useState<"live" | "destroyed">("live");
   return (
     <Page title="Protection">
-      <p className="muted">Volumes that are snapshotted together, all of one moment.</p>
+      <p className="muted">Groups of volumes whose snapshots are taken at the same moment.</p>
       <Tabs label="Which groups" tabs={TABS} chosen={tab} choose={setTab} />
       <GroupList key={tab} areDestroyed={tab === "destroyed"} />
     </Page>
@@ -127,9 +127,20 @@ function GroupList({ areDestroyed }: { areDestroyed: boolean }) {
     primary: true,
     task: (close) => <CreateGroup volumes={[]} close={close} />,
   };
+  const recover: Action = {
+    label: "Recover groups",
+    task: (close) => (
+      <RecoverSome
+        resource="protection-groups"
+        kinds="groups"
+        lines={(names) => names.map(cli.group.recover)}
+        close={close}
+      />
+    ),
+  };
   const chosen = list.rows.filter((row) => selection.isChosen(row.name));
-  const actions = areDestroyed ? destroyed(selection.chosen) : [make, ...actionsOf(chosen)];
-  const nothing = areDestroyed ? "Nothing is destroyed." : "There is no protection group yet.";
+  const actions = areDestroyed ? destroyed(selection.chosen) : [make, ...actionsOf(chosen), recover];
+  const nothing = areDestroyed ? "No destroyed protection groups." : "No protection groups yet.";
   return (
     <>
       {mayStore(role) && <Actions label="Protection groups" actions={actions} />}
@@ -141,7 +152,7 @@ function GroupList({ areDestroyed }: { areDestroyed: boolean }) {
             rows={list.rows}
             columns={areDestroyed ? DESTROYED : COLUMNS}
             name={(row) => row.name}
-            empty={list.text === "" ? nothing : "No name fits."}
+            empty={list.text === "" ? nothing : "No matching names."}
             selection={selection}
             sort={list.sort}
             onSort={list.setSort}
@@ -163,11 +174,11 @@ export function GroupPage({ name }: { name: string }) {
           found && (
             <>
               {mayStore(role) && <Actions label="Group" actions={actionsOf([found])} />}
-              <Card title="Schedule">
+              <Card title="Schedule and retention">
                 <Facts
                   facts={[
-                    ["Snapshots", madeText(found)],
-                    ["Kept", keptText(found)],
+                    ["Schedule", madeText(found)],
+                    ["Retention", keptText(found)],
                   ]}
                 />
               </Card>
@@ -191,7 +202,7 @@ function Members({ group }: { group: string }) {
   const selection = useSelection(names);
   const { role } = useSession();
   const remove: Action = {
-    label: "Take out",
+    label: "Remove volumes",
     on: selection.chosen.length > 0,
     task: (close) => (
       <RemoveMembers
@@ -216,7 +227,7 @@ function Members({ group }: { group: string }) {
               { head: "Volume", cell: (one) => <Link href={to("volumes", one)}>{one}</Link> },
             ]}
             name={(one) => one}
-            empty="It has no volume."
+            empty="No volumes in this group."
             selection={selection}
           />
         </>

@@ -1,5 +1,5 @@
 /** The settings of the array, in sections. */
-import { Link, Redirect } from "wouter";
+import { Redirect } from "wouter";
 
 import { own } from "../lib/api";
 import { OFFLOADS } from "../lib/cli";
@@ -25,32 +25,10 @@ import { NetworkCard } from "./network";
 import { NotificationCards } from "./notifications";
 import { UsersCard } from "./users";
 
-/** The sections, by the second part of their address. */
-const SECTIONS = [
-  ["array", "Array"],
-  ["offloads", "Offloads"],
-  ["network", "Network"],
-  ["notifications", "Notifications"],
-  ["users", "Users and tokens"],
-  ["directory", "Directory"],
-  ["about", "About"],
-] as const;
-
 export function Settings({ section }: { section: string | undefined }) {
-  if (section === undefined) return <Redirect to={to("settings", SECTIONS[0][0])} replace />;
+  if (section === undefined) return <Redirect to={to("settings", "array")} replace />;
   return (
     <Page title="Settings">
-      <nav className="tabs" aria-label="Sections">
-        {SECTIONS.map(([one, label]) => (
-          <Link
-            key={one}
-            href={to("settings", one)}
-            aria-current={one === section ? "page" : undefined}
-          >
-            {label}
-          </Link>
-        ))}
-      </nav>
       <Section section={section} />
     </Page>
   );
@@ -120,10 +98,10 @@ function ArrayCard({ settings }: { settings: ArraySettings }) {
       <Facts
         facts={[
           ["Name", settings.name],
-          ["What is destroyed can be recovered for", duration(settings.eradication_delay_s)],
-          ["Hosts are told of space in use at", thresholds || "No threshold"],
-          ["Hosts without CHAP", settings.chap_required ? "Refused at login" : "Let in"],
-          ["Company identifier of NAA names", <code key="id">{settings.company_id}</code>],
+          ["Eradication delay", duration(settings.eradication_delay_s)],
+          ["Space thresholds", thresholds || "None"],
+          ["Hosts without CHAP", settings.chap_required ? "Rejected at login" : "Allowed"],
+          ["Company ID in NAA identifiers", <code key="id">{settings.company_id}</code>],
         ]}
       />
     </Card>
@@ -142,7 +120,7 @@ function OffloadCard({ settings }: { settings: ArraySettings }) {
             label="Offloads"
             actions={[
               {
-                label: "Switch",
+                label: "Change offloads",
                 task: (close) => <EditOffloads offloads={settings.offloads} close={close} />,
               },
             ]}
@@ -167,14 +145,14 @@ function About() {
   const status = useGet<Status>(own("status"));
   return (
     <Card title="About">
-      <Loaded query={status} what="its state">
+      <Loaded query={status} what="the status">
         {(found) => (
           <Facts
             facts={[
               ["Version", found.version],
               ["iSCSI name", <code key="target">{found.target_name}</code>],
               ["Portals", found.portals.join(", ")],
-              ["Answers are durable", found.durability === "commit" ? "At once" : "On flush"],
+              ["Writes are durable", found.durability === "commit" ? "When acknowledged" : "After a flush"],
               ["Started", time(found.started_ms)],
             ]}
           />

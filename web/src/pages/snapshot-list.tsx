@@ -13,7 +13,7 @@ import { Pager, Search, useList } from "../parts/list";
 import { Loaded } from "../parts/notice";
 import { type Column, Table } from "../parts/table";
 import { Tabs } from "../parts/tabs";
-import { Destroy, Eradicate, Recover } from "../tasks/endings";
+import { Destroy, Eradicate, Recover, RecoverSome } from "../tasks/endings";
 import { CreateSnapshot, RenameSnapshot } from "../tasks/snapshots";
 import { CloneVolume, RestoreVolume } from "../tasks/volumes";
 import { to } from "../routes";
@@ -29,7 +29,7 @@ const volumeOf: Column<RestSnapshot> = {
 };
 
 const made: Column<RestSnapshot> = {
-  head: "Made",
+  head: "Created",
   sort: "created",
   cell: (row) => time(row.created),
 };
@@ -61,7 +61,7 @@ const COLUMNS: Column<RestSnapshot>[] = [
 const DESTROYED: Column<RestSnapshot>[] = [
   made,
   {
-    head: "Can be recovered for",
+    head: "Time remaining",
     cell: (row) => duration((row.time_remaining ?? 0) / 1000),
   },
 ];
@@ -90,8 +90,8 @@ function Part({ volume, areDestroyed }: { volume: string | undefined; areDestroy
   const { role } = useSession();
   const actions = areDestroyed ? destroyed(selection.chosen) : existing(volume, chosen);
   const first = volume === undefined ? [name, volumeOf] : [name];
-  const nothing = volume === undefined ? "There is no snapshot yet." : "It has no snapshot.";
-  const none = areDestroyed ? "None is destroyed." : nothing;
+  const nothing = volume === undefined ? "No snapshots yet." : "No snapshots of this volume.";
+  const none = areDestroyed ? "No destroyed snapshots." : nothing;
   return (
     <>
       {mayStore(role) && <Actions label="Snapshots" actions={actions} />}
@@ -103,7 +103,7 @@ function Part({ volume, areDestroyed }: { volume: string | undefined; areDestroy
             rows={list.rows}
             columns={[...first, ...(areDestroyed ? DESTROYED : COLUMNS)]}
             name={(row) => row.name}
-            empty={list.text === "" ? none : "No name fits."}
+            empty={list.text === "" ? none : "No matching names."}
             selection={selection}
             sort={list.sort}
             onSort={list.setSort}
@@ -118,6 +118,22 @@ function Part({ volume, areDestroyed }: { volume: string | undefined; areDestroy
 function existing(volume: string | undefined, chosen: RestSnapshot[]): Action[] {
   const names = chosen.map((one) => one.name);
   const [snapshot] = chosen;
+  const recover: Action[] =
+    volume === undefined
+      ? [
+          {
+            label: "Recover snapshots",
+            task: (close) => (
+              <RecoverSome
+                resource="volume-snapshots"
+                kinds="snapshots"
+                lines={(some) => [cli.snapshot.recover(some)]}
+                close={close}
+              />
+            ),
+          },
+        ]
+      : [];
   const one = chosen.length === 1;
   // Not in the list of all snapshots: the volumes of a new one are chosen in the list of volumes.
   const make: Action[] =
@@ -154,6 +170,7 @@ function existing(volume: string | undefined, chosen: RestSnapshot[]): Action[] 
         <Destroy {...KIND} names={names} cli={[cli.snapshot.destroy(names)]} close={close} />
       ),
     },
+    ...recover,
   ];
 }
 

@@ -6,8 +6,8 @@ export function Snapshots() {
   return (
     <Page title="Snapshots">
       <p className="muted">
-        Of all volumes, those that protection groups have made among them. New ones are made of
-        volumes or groups, on their pages.
+        Snapshots of all volumes, including those of protection groups. Create new ones on the page of
+        a volume or a group.
       </p>
       <SnapshotList />
     </Page>

@@ -40,7 +40,7 @@ function Managers({ managers }: { managers: RestSnmpManager[] }) {
       caption="SNMP managers"
       rows={managers}
       columns={COLUMNS}
-      empty="There are no SNMP managers yet."
+      empty="No SNMP managers yet."
       test="Test SNMP"
       remove="Remove managers"
       actions={(chosen) => {
@@ -62,13 +62,13 @@ function Managers({ managers }: { managers: RestSnmpManager[] }) {
 function Engine() {
   const agents = useAll<RestSnmpAgent>("snmp-agents");
   return (
-    <Loaded query={agents} what="its SNMP engine id">
+    <Loaded query={agents} what="the SNMP engine ID">
       {([agent]) =>
         agent && (
           <>
-            <Facts facts={[["Engine id", <code key="id">0x{agent.engine_id}</code>]]} />
+            <Facts facts={[["Engine ID", <code key="id">0x{agent.engine_id}</code>]]} />
             <p className="muted">
-              Managers need it for traps of version 3. The array answers no SNMP queries.
+              Managers need it to receive SNMPv3 traps. The array does not answer SNMP queries.
             </p>
           </>
         )

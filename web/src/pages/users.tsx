@@ -26,16 +26,16 @@ const USERS: Column<User>[] = [
   { head: "Role", cell: (row) => ROLES.find(([role]) => role === row.role)?.[1] ?? row.role },
   { head: "Tokens", number: true, cell: (row) => count(row.tokens) },
   { head: "Password", minor: true, cell: (row) => (row.password ? "Yes" : "No") },
-  { head: "Made", minor: true, cell: (row) => (row.built_in ? "Built in" : time(row.created_ms)) },
+  { head: "Created", minor: true, cell: (row) => (row.built_in ? "Built in" : time(row.created_ms)) },
 ];
 
 const TOKENS: Column<ApiToken>[] = [
   { head: "Name", cell: (row) => row.name },
   { head: "User", cell: (row) => row.user },
-  { head: "Made", minor: true, cell: (row) => time(row.created_ms) },
+  { head: "Created", minor: true, cell: (row) => time(row.created_ms) },
   {
-    head: "Good until",
-    cell: (row) => (row.expires_ms ? time(row.expires_ms) : "It is withdrawn"),
+    head: "Expires",
+    cell: (row) => (row.expires_ms ? time(row.expires_ms) : "Never"),
   },
   { head: "Last used", minor: true, cell: (row) => time(row.last_used_ms) },
 ];
@@ -52,7 +52,7 @@ export function UsersCard() {
         </Loaded>
         {secret !== "" && (
           <Notice kind="warning">
-            The new API token, shown this once: <code className="secret">{secret}</code>{" "}
+            The new API token, shown only once: <code className="secret">{secret}</code>{" "}
             <button type="button" className="quiet" onClick={() => setSecret("")}>
               Hide
             </button>
@@ -117,7 +117,7 @@ function UserTable({ users, made }: { users: User[]; made: (token: string) => vo
         rows={users}
         columns={USERS}
         name={(row) => row.name}
-        empty="There is no user."
+        empty="No users."
         {...(may ? { selection } : {})}
       />
     </>
@@ -139,7 +139,7 @@ function TokenTable({ tokens }: { tokens: ApiToken[] }) {
           label="API tokens"
           actions={[
             {
-              label: "Withdraw",
+              label: "Revoke",
               on: token !== undefined,
               task: (close) => token && <DeleteToken token={token} close={close} />,
             },
@@ -152,7 +152,7 @@ function TokenTable({ tokens }: { tokens: ApiToken[] }) {
         rows={tokens}
         columns={TOKENS}
         name={tokenKey}
-        empty="There is no API token."
+        empty="No API tokens."
         {...(may ? { selection } : {})}
       />
     </>

@@ -23,15 +23,15 @@ export function Views(props: { volume: Volume; connections: RestConnection[] }) 
         />
       </section>
       <section className="card">
-        <h2>What the array holds for it</h2>
+        <h2>What the array stores for it</h2>
         <Facts
           facts={[
             [
               "Written by hosts",
               `${bytes(volume.mapped_bytes)} (${percent(volume.mapped_bytes, volume.size_bytes)})`,
             ],
-            ["Unique to it", bytes(space?.unique_bytes)],
-            ["Shared with others, its part", bytes(shared(volume))],
+            ["Unique", bytes(space?.unique_bytes)],
+            ["Its share of shared data", bytes(shared(volume))],
             ["Data reduction", ratio(reduced)],
             ["Total reduction", ratio(space?.total_reduction)],
             ["Snapshots", plural(volume.snapshots, "snapshot")],
@@ -39,7 +39,7 @@ export function Views(props: { volume: Volume; connections: RestConnection[] }) 
         />
         <p className="muted">
           {space === null
-            ? "What is stored is known when the next pass of accounting has ended."
+            ? "Stored bytes are known after the next space accounting pass."
             : `Stored bytes as of ${time(space.as_of_ms)}.`}
         </p>
       </section>

@@ -39,7 +39,7 @@ export function VolumePage({ name }: { name: string }) {
             {row && <VolumeActions volumes={[row]} areDestroyed={row.destroyed} />}
             {row?.destroyed && (
               <Notice kind="warning">
-                It is destroyed, and can be recovered for
+                This volume is destroyed. It can be recovered for another
                 {` ${duration((row.time_remaining ?? 0) / 1000)}`}.
               </Notice>
             )}
@@ -92,14 +92,14 @@ function Switches({ volume, limits }: { volume: Volume; limits: RestLimits | und
   const on = (is: boolean) => state(is, false);
   return (
     <Card
-      title="Switches"
+      title="Settings"
       aside={
         mayStore(role) && (
           <Actions
-            label="Switches"
+            label="Volume settings"
             actions={[
               {
-                label: "Switch",
+                label: "Change settings",
                 task: (close) => (
                   <EditOffloads
                     name={volume.name}
@@ -126,7 +126,7 @@ function Switches({ volume, limits }: { volume: Volume; limits: RestLimits | und
           ["Deduplication", on(deduplication)],
           ["Compression", on(compression)],
           ...(limits === undefined ? [] : [["Limits", limitsText(limits)] as const]),
-          ["Made", time(volume.created_ms)],
+          ["Created", time(volume.created_ms)],
         ]}
       />
     </Card>

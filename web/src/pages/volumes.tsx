@@ -62,13 +62,13 @@ const COLUMNS: Column<RestVolume>[] = [
     number: true,
     cell: (row) => count(row.connection_count),
   },
-  { head: "Made", sort: "created", minor: true, cell: (row) => time(row.created) },
+  { head: "Created", sort: "created", minor: true, cell: (row) => time(row.created) },
 ];
 
 const DESTROYED: Column<RestVolume>[] = [
   size,
   {
-    head: "Can be recovered for",
+    head: "Time remaining",
     cell: (row) => duration((row.time_remaining ?? 0) / 1000),
   },
 ];
@@ -103,8 +103,8 @@ function VolumeList({ of, areDestroyed }: { of: string | undefined; areDestroyed
   const selection = useSelection(list.rows.map((row) => row.name));
   const chosen = list.rows.filter((row) => selection.isChosen(row.name));
   const first = of === undefined ? [name, pod] : [name];
-  const none = of === undefined ? "There is no volume yet." : "It has no volume.";
-  const nothing = areDestroyed ? "Nothing is destroyed." : none;
+  const none = of === undefined ? "No volumes yet." : "No volumes in this pod.";
+  const nothing = areDestroyed ? "No destroyed volumes." : none;
   return (
     <>
       <VolumeActions
@@ -121,7 +121,7 @@ function VolumeList({ of, areDestroyed }: { of: string | undefined; areDestroyed
             rows={list.rows}
             columns={[...first, ...(areDestroyed ? DESTROYED : COLUMNS)]}
             name={(row) => row.name}
-            empty={list.text === "" ? nothing : "No name fits."}
+            empty={list.text === "" ? nothing : "No matching names."}
             selection={selection}
             sort={list.sort}
             onSort={list.setSort}

@@ -36,7 +36,7 @@ export function Capacity({ caption, parts, whole }: {
           <tr>
             <th scope="col">Kind</th>
             <th scope="col">Bytes</th>
-            <th scope="col">Part</th>
+            <th scope="col">Share</th>
           </tr>
         </thead>
         <tbody>

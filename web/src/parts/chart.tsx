@@ -133,7 +133,7 @@ export function Chart(props: ChartProps) {
     <section className="card chart">
       <h2>{title}</h2>
       <div ref={place} role="img" aria-label={told} />
-      {times.length === 0 && <p className="muted">There are no samples yet.</p>}
+      {times.length === 0 && <p className="muted">No samples yet.</p>}
       <table className="legend">
         <caption className="unseen">{title}</caption>
         <thead>

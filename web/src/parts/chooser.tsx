@@ -83,7 +83,6 @@ export function Chooser(props: ChooserProps) {
         selectedValue={single ? (chosen[0] ?? "") : chosen}
         setSelectedValue={(values: string | string[]) => set([values].flat())}
         resetValueOnHide={false}
-        resetValueOnSelect={false}
       >
         <Combobox
           id={id}
@@ -122,6 +121,7 @@ function Option({ choice: { value, name, hint, taken } }: { choice: Choice }) {
       disabled={taken !== undefined}
       accessibleWhenDisabled
       setValueOnClick={false}
+      resetValueOnSelect={false}
       hideOnClick={false}
     >
       <span className="option-name">{name}</span>

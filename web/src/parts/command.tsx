@@ -9,19 +9,19 @@ export function Command({ lines }: { lines: string[] }) {
     setCopied(text);
   };
   if (lines.length === 0) {
-    return <p className="command muted">The command line has no verb for this yet.</p>;
+    return <p className="command muted">There is no equivalent command yet.</p>;
   }
   return (
     <div className="command">
       <div className="command-head">
-        <span>The same on the command line</span>
+        <span>Equivalent command</span>
         {"clipboard" in navigator && (
           <button type="button" className="quiet" onClick={() => void copy()}>
             {copied === text ? "Copied" : "Copy"}
           </button>
         )}
       </div>
-      <pre tabIndex={0} aria-label="The same on the command line">
+      <pre tabIndex={0} aria-label="Equivalent command">
         <code>{text}</code>
       </pre>
     </div>

@@ -17,7 +17,7 @@ export function Notice(props: { kind?: "error" | "info" | "warning"; children: R
 /** Why something can't be shown. A feature that the array lacks is not an error. */
 export function Failure({ error, what }: { error: unknown; what: string }) {
   if (error instanceof Refused && error.isMissing) {
-    return <Notice>This array does not offer {what} yet.</Notice>;
+    return <Notice>This array does not support {what}.</Notice>;
   }
   const text = error instanceof Error ? error.message : String(error);
   return <Notice kind="error">{text}</Notice>;

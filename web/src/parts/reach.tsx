@@ -10,7 +10,7 @@ export function Reach() {
         <p className="notice error">
           The array can’t be reached.{" "}
           {away.heardMs !== null &&
-            `It last answered at ${time(away.heardMs)}, and what is shown is no newer.`}
+            `It last answered at ${time(away.heardMs)}; the data shown may be out of date.`}
         </p>
       )}
     </div>

@@ -44,7 +44,7 @@ export function Table<T>(props: TableProps<T>) {
               <th scope="col" className="choice">
                 <input
                   type="checkbox"
-                  aria-label="Choose all"
+                  aria-label="Select all"
                   checked={areChosen}
                   onChange={() => selection.choose(areChosen ? [] : names)}
                 />
@@ -62,7 +62,7 @@ export function Table<T>(props: TableProps<T>) {
                 <td className="choice">
                   <input
                     type="checkbox"
-                    aria-label={`Choose ${name(row)}`}
+                    aria-label={`Select ${name(row)}`}
                     checked={selection.isChosen(name(row))}
                     onChange={() => selection.toggle(name(row))}
                   />

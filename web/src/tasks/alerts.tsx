@@ -13,17 +13,21 @@ export function Flag(props: { alerts: RestAlert[]; flagged: boolean; close: () =
   const many = plural(alerts.length, "alert");
   const run = async () => {
     await request("PATCH", rest("alerts", { names: numbers(alerts) }), { flagged });
-    return `${flagged ? "Flagged" : "Marked as seen"}: ${many}.`;
+    return flagged ? `Flagged ${many}.` : `Cleared the flag of ${many}.`;
   };
   return (
     <Task
-      title={`${flagged ? "Flag" : "Mark as seen"}: ${many}`}
-      submit={flagged ? "Flag" : "Mark as seen"}
+      title={flagged ? `Flag ${many}` : `Clear the flag of ${many}`}
+      submit={flagged ? "Flag" : "Clear flag"}
       cli={[]}
       run={run}
       close={close}
     >
-      <p>Others see that somebody {flagged ? "should look" : "has looked"} at it.</p>
+      <p>
+        {flagged
+          ? "A flag tells other users that an alert still needs attention."
+          : "Other users see that somebody has dealt with it."}
+      </p>
     </Task>
   );
 }
@@ -34,7 +38,7 @@ export function CloseAlerts(props: { alerts: RestAlert[]; close: () => void }) {
   const many = plural(alerts.length, "alert");
   const run = async () => {
     for (const number of numbers(alerts)) await request("POST", own(["alerts", number, "close"]));
-    return `Closed: ${many}.`;
+    return `Closed ${many}.`;
   };
   return (
     <Task
@@ -45,8 +49,8 @@ export function CloseAlerts(props: { alerts: RestAlert[]; close: () => void }) {
       close={close}
     >
       <p>
-        What is wrong is not changed by that: an alert stays closed as long as it goes on, unless
-        it becomes graver. Several are closed one after the other.
+        Closing an alert does not remove its cause. It stays closed while the cause persists,
+        unless its severity rises. Several alerts are closed one after the other.
       </p>
     </Task>
   );

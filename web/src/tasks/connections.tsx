@@ -3,7 +3,7 @@ import { useState } from "react";
 
 import { request, rest } from "../lib/api";
 import * as cli from "../lib/cli";
-import { chosenOf, HOST, HOST_GROUP, TARGETS, volumesOf } from "../lib/sources";
+import { chosenOf, connectedTo, HOST, HOST_GROUP, TARGETS, volumesOf } from "../lib/sources";
 import type { RestConnection } from "../lib/types";
 import { Chooser } from "../parts/chooser";
 import { TextField } from "../parts/fields";
@@ -43,7 +43,7 @@ export function ConnectVolumes({ volumes, close }: Closing & { volumes: string[]
         chosen={chosen}
         set={setChosen}
         single
-        none="There are no hosts yet: create one on the page “Hosts”."
+        none="No hosts yet: create one on the page “Hosts”."
       />
       {single && <Lun value={lun} set={setLun} />}
     </Task>
@@ -54,7 +54,7 @@ function Lun({ value, set }: { value: string; set: (value: string) => void }) {
   return (
     <TextField
       label="LUN"
-      hint="1 to 16383. Empty: one that is free."
+      hint="1 to 16383. Empty: the next free one."
       value={value}
       set={set}
       numeric
@@ -89,9 +89,38 @@ export function ConnectHost(props: Closing & { name: string; isGroup?: boolean }
         sources={[volumesOf(name, isGroup)]}
         chosen={volumes}
         set={setVolumes}
-        none="There are no volumes yet."
+        none="No volumes yet."
       />
       {single && <Lun value={lun} set={setLun} />}
+    </Task>
+  );
+}
+
+/** Disconnects volumes from a host, which are chosen in the dialog. */
+export function DisconnectHost({ name, close }: Closing & { name: string }) {
+  const [volumes, setVolumes] = useState<string[]>([]);
+  const run = async () => {
+    await request("DELETE", rest("connections", { host_names: name, volume_names: volumes }));
+    return `Disconnected from ${name}: ${volumes.join(", ")}.`;
+  };
+  return (
+    <Task
+      title={`Disconnect volumes from ${name}`}
+      submit="Disconnect"
+      danger
+      cli={(volumes.length > 0 ? volumes : ["VOLUME"]).map((one) => cli.disconnect(one, name))}
+      ready={volumes.length > 0}
+      run={run}
+      close={close}
+    >
+      <Chooser
+        label="Volumes"
+        sources={[connectedTo(name)]}
+        chosen={volumes}
+        set={setVolumes}
+        none="No connected volumes."
+      />
+      <p className="muted">The host loses access at once.</p>
     </Task>
   );
 }
@@ -106,23 +135,23 @@ export function Disconnect(props: Closing & { connections: RestConnection[] }) {
         : { host_names: one.host.name };
       await request("DELETE", rest("connections", { ...side, volume_names: one.volume.name }));
     }
-    return `Disconnected: ${connections.map(shown).join(", ")}.`;
+    return `Disconnected ${connections.map(shown).join(", ")}.`;
   };
   const lines = connections.flatMap((one) =>
     one.host_group.name || !one.host.name ? [] : [cli.disconnect(one.volume.name, one.host.name)],
   );
   return (
     <Task
-      title={connections.length === 1 ? "Disconnect" : `Disconnect ${connections.length}`}
+      title={connections.length === 1 ? "Disconnect" : `Disconnect ${connections.length} volumes`}
       submit="Disconnect"
       danger
       cli={lines}
       run={run}
       close={close}
     >
-      <p>{connections.map(shown).join(", ")}: the host loses the LUN at once.</p>
+      <p>{connections.map(shown).join(", ")}: hosts lose access at once.</p>
       {connections.some((one) => one.host_group.name) && (
-        <Notice>A volume that is connected to a group is lost by all of its hosts.</Notice>
+        <Notice>A volume connected through a host group is disconnected from all hosts of the group.</Notice>
       )}
     </Task>
   );

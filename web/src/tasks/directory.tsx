@@ -21,8 +21,8 @@ export function EnableDirectory({ settings, close }: Setting) {
   const run = async () => {
     await request("PATCH", PATH, { enabled });
     return enabled
-      ? "Users of the directory service may log in."
-      : "Users of the directory service may not log in; their sessions have ended.";
+      ? "Users of the directory service can log in."
+      : "Users of the directory service can no longer log in. Their sessions have ended.";
   };
   const title = enabled ? "Enable the directory service" : "Disable the directory service";
   return (
@@ -36,8 +36,8 @@ export function EnableDirectory({ settings, close }: Setting) {
     >
       <p>
         {enabled
-          ? "Users get the role of their group. Users of the array log in as before."
-          : "Users of the array log in as before."}
+          ? "Users of the directory get the role of their group. Local users log in as before."
+          : "Users of the directory can no longer log in. Local users log in as before."}
       </p>
     </Task>
   );
@@ -65,8 +65,8 @@ export function EditDirectory({ settings, close }: Setting) {
       user_class: userClass.trim(),
     });
     return servers.length > 0
-      ? `Users are looked for at ${servers.join(", ")}.`
-      : "No directory service is set.";
+      ? `Users are searched for at ${servers.join(", ")}.`
+      : "No directory servers are configured.";
   };
   const line = cli.directory.set({
     uris: servers,
@@ -79,7 +79,7 @@ export function EditDirectory({ settings, close }: Setting) {
   });
   return (
     <Task
-      title="Servers of the directory service"
+      title="Directory servers"
       submit="Change"
       cli={[line]}
       ready={servers.length <= 3}
@@ -88,45 +88,45 @@ export function EditDirectory({ settings, close }: Setting) {
     >
       <TextField
         label="Servers"
-        hint="Up to three: ldaps://HOST, or ldap://HOST, where TLS is begun by StartTLS."
+        hint="Up to three: ldaps://HOST, or ldap://HOST with StartTLS."
         value={uris}
         set={setUris}
         invalid={servers.length > 3}
       />
       <TextField
         label="Base DN"
-        hint="Below what users and groups are."
+        hint="Where users and groups are searched for."
         value={baseDn}
         set={setBaseDn}
       />
       <TextField
-        label="User to bind as"
-        hint="Whom the array is there: it needs to read users and groups."
+        label="Bind user"
+        hint="Needs permission to read users and groups."
         value={bindUser}
         set={setBindUser}
       />
       <TextField
-        label="Its password"
-        hint="It is kept, and never shown. With other servers or another user it is needed again."
+        label="Bind password"
+        hint="Never shown. Required again if the servers or the bind user change."
         value={password}
         set={setPassword}
         secret
         complete="new-password"
       />
       <AreaField
-        label="Certificates (PEM)"
-        hint="Of the servers, or of authorities that vouch for them; empty: those that the machine
-          trusts."
+        label="CA certificates (PEM)"
+        hint="Of the servers, or of the authorities that issued theirs. Empty: those that the
+          system trusts."
         value={certificate}
         set={setCertificate}
       />
       <TextField
-        label="Attribute of logins"
+        label="User login attribute"
         hint="Empty: uid or sAMAccountName."
         value={userLogin}
         set={setUserLogin}
       />
-      <TextField label="Class of users" hint="Empty: any." value={userClass} set={setUserClass} />
+      <TextField label="User object class" hint="Empty: any." value={userClass} set={setUserClass} />
     </Task>
   );
 }
@@ -147,11 +147,11 @@ export function EditDirectoryRole({ settings, close }: Setting) {
     await request("PATCH", PATH, { roles: [wanted] });
     return wanted.group === ""
       ? `No group has the role ${role}.`
-      : `Members of ${wanted.group} have the role ${role}.`;
+      : `Members of ${wanted.group} now have the role ${role}.`;
   };
   return (
     <Task
-      title="Roles of groups"
+      title="Group roles"
       submit="Change"
       cli={[cli.directory.role(role, wanted.group, wanted.group_base)]}
       run={run}
@@ -160,13 +160,13 @@ export function EditDirectoryRole({ settings, close }: Setting) {
       <ChoiceField label="Role" value={role} set={choose} choices={[...ROLES]} />
       <TextField
         label="Group"
-        hint="Its name (cn) or its DN; empty: no group has the role."
+        hint="Common name (cn) or DN. Empty: no group has the role."
         value={group}
         set={setGroup}
       />
       <TextField
-        label="Below"
-        hint="A DN; the base DN need not be repeated."
+        label="Group base"
+        hint="A DN. The base DN can be left out."
         value={base}
         set={setBase}
       />
@@ -181,7 +181,7 @@ export function TestDirectory({ close }: { close: () => void }) {
     if (failed.length > 0) {
       throw new Error(failed.map((one) => `${one.uri}: ${one.error}`).join("; "));
     }
-    return `All servers can be used. ${tested.servers[0]?.found ?? ""}`.trim();
+    return `All servers passed the test. ${tested.servers[0]?.found ?? ""}`.trim();
   };
   return (
     <Task
@@ -191,7 +191,7 @@ export function TestDirectory({ close }: { close: () => void }) {
       run={run}
       close={close}
     >
-      <p>Whether the array may bind and search at each server, and finds the groups.</p>
+      <p>Checks that the array can bind and search at each server, and finds the groups.</p>
     </Task>
   );
 }

@@ -2,6 +2,8 @@
 import { useState } from "react";
 
 import { type Query, request, rest } from "../lib/api";
+import { destroyedOf } from "../lib/sources";
+import { Chooser } from "../parts/chooser";
 import { CheckField } from "../parts/fields";
 import { Notice } from "../parts/notice";
 import { Task } from "../parts/task";
@@ -21,7 +23,7 @@ export interface Ending {
 }
 
 const listed = (names: string[]) =>
-  names.length <= 3 ? names.join(", ") : `${names.slice(0, 3).join(", ")} and more`;
+  names.length <= 3 ? names.join(", ") : `${names.slice(0, 3).join(", ")} and ${names.length - 3} more`;
 
 function titled(verb: string, { names, kind }: Ending): string {
   return names.length === 1 ? `${verb} ${names[0]}` : `${verb} ${names.length} ${kind}s`;
@@ -31,7 +33,7 @@ export function Destroy(ending: Ending & { along?: string }) {
   const { resource, names, query, along, cli, close } = ending;
   const run = async () => {
     await request("PATCH", rest(resource, { ...query, names }), { destroyed: true });
-    return `Destroyed: ${listed(names)}. It can be recovered for a time.`;
+    return `Destroyed ${listed(names)}. Recovery is possible until the eradication delay has passed.`;
   };
   return (
     <Task
@@ -44,8 +46,8 @@ export function Destroy(ending: Ending & { along?: string }) {
     >
       <p>
         {listed(names)}
-        {along === undefined ? "" : `, ${along},`} can be recovered until the eradication delay is
-        over.
+        {along === undefined ? "" : `, ${along},`} can be recovered until the eradication delay
+        has passed.
       </p>
     </Task>
   );
@@ -55,11 +57,45 @@ export function Recover(ending: Ending) {
   const { resource, names, cli, close } = ending;
   const run = async () => {
     await request("PATCH", rest(resource, { names }), { destroyed: false });
-    return `Recovered: ${listed(names)}.`;
+    return `Recovered ${listed(names)}.`;
   };
   return (
     <Task title={titled("Recover", ending)} submit="Recover" cli={cli} run={run} close={close}>
-      <p>{listed(names)} will be as before.</p>
+      <p>{listed(names)} will be available again.</p>
+    </Task>
+  );
+}
+
+/** Recovers objects that are chosen in the dialog. */
+export function RecoverSome(props: {
+  resource: string;
+  /** The plural of the kind, as the title names it. */
+  kinds: string;
+  lines: (names: string[]) => string[];
+  close: () => void;
+}) {
+  const { resource, kinds, lines, close } = props;
+  const [names, setNames] = useState<string[]>([]);
+  const run = async () => {
+    await request("PATCH", rest(resource, { names }), { destroyed: false });
+    return `Recovered ${listed(names)}.`;
+  };
+  return (
+    <Task
+      title={`Recover ${kinds}`}
+      submit="Recover"
+      cli={names.length > 0 ? lines(names) : lines(["NAME"])}
+      ready={names.length > 0}
+      run={run}
+      close={close}
+    >
+      <Chooser
+        label={`Destroyed ${kinds}`}
+        sources={[destroyedOf(resource)]}
+        chosen={names}
+        set={setNames}
+        none={`No destroyed ${kinds}.`}
+      />
     </Task>
   );
 }
@@ -69,7 +105,7 @@ export function Eradicate(ending: Ending & { along?: string }) {
   const [sure, setSure] = useState(false);
   const run = async () => {
     await request("DELETE", rest(resource, { ...query, names }));
-    return `Eradicated: ${listed(names)}.`;
+    return `Eradicated ${listed(names)}.`;
   };
   return (
     <Task
@@ -82,10 +118,10 @@ export function Eradicate(ending: Ending & { along?: string }) {
       close={close}
     >
       <Notice kind="warning">
-        {listed(names)}
-        {along === undefined ? "" : `, ${along}`}: nothing brings the data back after this.
+        Eradicating {listed(names)}
+        {along === undefined ? "" : ` ${along}`} can’t be undone: the data is lost.
       </Notice>
-      <CheckField label="Eradicate, for ever" value={sure} set={setSure} />
+      <CheckField label="Eradicate permanently" value={sure} set={setSure} />
     </Task>
   );
 }

@@ -17,9 +17,9 @@ interface Closing {
 }
 
 const NAME_HINT = "1 to 63 letters, digits and -.";
-const IQNS_HINT = "iSCSI names of its initiators, parted by blanks, commas or lines.";
+const IQNS_HINT = "iSCSI names of the host’s initiators, separated by spaces, commas or new lines.";
 const IQN_EXAMPLE = "iqn.2026-01.com.example:client";
-const SECRET_HINT = "12 to 255 characters; the command line reads it from its standard input.";
+const SECRET_HINT = "12 to 255 characters. The command line reads it from standard input.";
 
 export function CreateHost({ close }: Closing) {
   const [name, setName] = useState("");
@@ -31,12 +31,12 @@ export function CreateHost({ close }: Closing) {
     const chap = user.trim() && { chap: { host_user: user.trim(), host_password: secret } };
     const body = { iqns: names, ...chap };
     await request("POST", rest("hosts", { names: name.trim() }), body);
-    return `Host ${name.trim()} was made.`;
+    return `Host ${name.trim()} was created.`;
   };
   return (
     <Task
       title="New host"
-      submit="Make host"
+      submit="Create host"
       cli={[cli.host.create(name, names, user)]}
       ready={name.trim() !== "" && names.length > 0 && (user.trim() === "") === (secret === "")}
       run={run}
@@ -67,7 +67,7 @@ function Came({ chosen, toggle }: { chosen: string[]; toggle: (name: string) => 
   if (found.length === 0) return null;
   return (
     <fieldset>
-      <legend>They came to log in, and have no host</legend>
+      <legend>Initiators that tried to log in and have no host</legend>
       {found.map((one) => (
         <CheckField
           key={one.name}
@@ -85,7 +85,7 @@ export function EditInitiators({ host, close }: Closing & { host: RestHost }) {
   const [iqns, setIqns] = useState(host.iqns.join("\n"));
   const run = async () => {
     await request("PATCH", rest("hosts", { names: host.name }), { iqns: words(iqns) });
-    return `Host ${host.name} has other initiators now.`;
+    return `The initiators of host ${host.name} were changed.`;
   };
   return (
     <Task
@@ -109,7 +109,7 @@ export function EditChap({ host, close }: Closing & { host: RestHost }) {
       ? { host_user: "", host_password: "" }
       : { host_user: user.trim(), host_password: secret };
     await request("PATCH", rest("hosts", { names: host.name }), { chap });
-    return off ? `Host ${host.name} logs in without CHAP.` : `Host ${host.name} logs in by CHAP.`;
+    return off ? `Host ${host.name} now logs in without CHAP.` : `Host ${host.name} now logs in with CHAP.`;
   };
   return (
     <Task
@@ -121,7 +121,7 @@ export function EditChap({ host, close }: Closing & { host: RestHost }) {
       close={close}
     >
       {host.chap.host_user !== null && (
-        <CheckField label="Take CHAP away" value={off} set={setOff} />
+        <CheckField label="Remove CHAP" value={off} set={setOff} />
       )}
       {!off && (
         <>
@@ -145,7 +145,7 @@ export function Rename(props: Closing & { resource: string; kind: string; name: 
   const [next, setNext] = useState(name);
   const run = async () => {
     await request("PATCH", rest(resource, { names: name }), { name: next.trim() });
-    return `${kind} ${name} is called ${next.trim()} now.`;
+    return `${kind} ${name} was renamed to ${next.trim()}.`;
   };
   return (
     <Task
@@ -168,7 +168,7 @@ export function Delete(
   const { resource, names, lines, what, close } = props;
   const run = async () => {
     await request("DELETE", rest(resource, { names }));
-    return `Deleted: ${names.join(", ")}.`;
+    return `Deleted ${names.join(", ")}.`;
   };
   return (
     <Task
@@ -190,20 +190,20 @@ export function CreateHostGroup({ close }: Closing) {
   const run = async () => {
     const group = name.trim();
     await request("POST", rest("host-groups", { names: group }), {});
-    if (members.length === 0) return `Host group ${group} was made.`;
+    if (members.length === 0) return `Host group ${group} was created.`;
     try {
       const pair = { group_names: group, member_names: members };
       await request("POST", rest("host-groups/hosts", pair));
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      return `Host group ${group} was made, but without hosts: ${why}`;
+      return `Host group ${group} was created, but without hosts: ${why}`;
     }
-    return `Host group ${group} was made of ${members.join(", ")}.`;
+    return `Host group ${group} was created with ${members.join(", ")}.`;
   };
   return (
     <Task
       title="New host group"
-      submit="Make host group"
+      submit="Create host group"
       cli={[]}
       ready={name.trim() !== ""}
       run={run}
@@ -215,7 +215,7 @@ export function CreateHostGroup({ close }: Closing) {
         sources={[FREE_HOSTS]}
         chosen={members}
         set={setMembers}
-        none="There are no hosts yet. They can be added later."
+        none="No hosts yet. They can be added later."
       />
     </Task>
   );

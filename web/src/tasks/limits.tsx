@@ -37,13 +37,13 @@ export function EditLimits({ volume, close }: { volume: RestVolume; close: () =>
       close={close}
     >
       <TextField
-        label="Bytes a second"
-        hint="1M to 512G. Empty: no limit."
+        label="Bandwidth limit"
+        hint="Bytes per second, 1M to 512G. Empty: no limit."
         value={bandwidth}
         set={setBandwidth}
       />
       <TextField
-        label="Commands a second"
+        label="IOPS limit"
         hint="100 to 100,000,000. Empty: no limit."
         value={iops}
         set={setIops}

@@ -17,8 +17,8 @@ export function EditDns({ settings, close }: { settings: ArraySettings; close: (
     const change = { name_servers: servers, domain: domain.trim() };
     await request("PATCH", own("settings"), change);
     return servers.length > 0
-      ? `Names are looked up at ${servers.join(", ")}.`
-      : "The system looks names up.";
+      ? `Name servers: ${servers.join(", ")}.`
+      : "The name servers of the system are used.";
   };
   return (
     <Task
@@ -31,15 +31,15 @@ export function EditDns({ settings, close }: { settings: ArraySettings; close: (
     >
       <TextField
         label="Addresses of name servers"
-        hint="Up to three, in the order in which they are asked; empty: the system's. In force at
-          once, for syslog servers, mail and webhooks."
+        hint="Up to three, in the order in which they are queried. Empty: those of the system. Takes
+          effect at once, for syslog servers, mail and webhooks."
         value={text}
         set={setText}
         invalid={servers.length > 3}
       />
       <TextField
         label="Domain"
-        hint="Where names without a dot are looked up; empty for none."
+        hint="Appended to names without a dot. Empty: none."
         value={domain}
         set={setDomain}
         invalid={!isValid && servers.length === 0}
@@ -56,8 +56,8 @@ export function EditTimeServers(props: { settings: ArraySettings; close: () => v
   const run = async () => {
     await request("PATCH", own("settings"), { ntp_servers: servers });
     return servers.length > 0
-      ? `The clock is compared with ${servers.join(", ")}.`
-      : "The clock is compared with no time server.";
+      ? `Time servers: ${servers.join(", ")}.`
+      : "No time servers are configured.";
   };
   return (
     <Task
@@ -70,8 +70,8 @@ export function EditTimeServers(props: { settings: ArraySettings; close: () => v
     >
       <TextField
         label="Names or addresses of time servers"
-        hint="Up to four. They are asked how far the clock is off, and an alert says so; the
-          operating system sets it."
+        hint="Up to four. The array measures the offset of its clock, and opens an alert if it is
+          too large. The operating system sets the clock."
         value={text}
         set={setText}
         invalid={!isValid}

@@ -16,7 +16,7 @@ interface Closing {
 export type ReceiverList = "alert-watchers" | "syslog-servers" | "snmp-managers";
 
 const ENCRYPTIONS = [
-  ["", "None: no password is sent"],
+  ["", "None; no password is sent"],
   ["starttls", "STARTTLS"],
   ["tls", "TLS"],
 ] as const;
@@ -43,11 +43,11 @@ export function EditRelay({ relay, close }: Closing & { relay: RestRelay }) {
   const run = async () => {
     const change = password === "" ? wanted : { ...wanted, password };
     await request("PATCH", rest("smtp-servers"), change);
-    return wanted.relay_host === "" ? "No mail is sent." : `Mail is sent by ${wanted.relay_host}.`;
+    return wanted.relay_host === "" ? "No mail is sent." : `Mail is sent through ${wanted.relay_host}.`;
   };
   return (
     <Task
-      title="Relay of mail"
+      title="Mail relay"
       submit="Change"
       cli={[cli.notify.mail(wanted, password !== "")]}
       ready={isWhole}
@@ -56,20 +56,20 @@ export function EditRelay({ relay, close }: Closing & { relay: RestRelay }) {
     >
       <TextField
         label="Server"
-        hint="HOST or HOST:PORT; empty: no mail is sent."
+        hint="HOST or HOST:PORT. Empty: no mail is sent."
         value={host}
         set={setHost}
       />
       <TextField
-        label="Domain of the sender"
-        hint="Mail needs it."
+        label="Sender domain"
+        hint="Required for mail."
         value={domain}
         set={setDomain}
         invalid={!isWhole}
       />
       <TextField
         label="Sender"
-        hint="What stands before the @; empty: the name of the array."
+        hint="The part before the @. Empty: the array’s name."
         value={sender}
         set={setSender}
       />
@@ -79,17 +79,17 @@ export function EditRelay({ relay, close }: Closing & { relay: RestRelay }) {
         set={setEncryption}
         choices={[...ENCRYPTIONS]}
       />
-      <TextField label="User there" hint="Empty for none." value={user} set={setUser} />
+      <TextField label="User" hint="Empty: none." value={user} set={setUser} />
       <TextField
-        label="Its password"
-        hint="It is kept, and never shown. With another server or user it is needed again."
+        label="Password"
+        hint="Never shown. Required again if the server or the user changes."
         value={password}
         set={setPassword}
         secret
         complete="new-password"
       />
-      <TextField label="Before each subject" value={subject} set={setSubject} />
-      <TextField label="Before each text" value={body} set={setBody} />
+      <TextField label="Subject prefix" value={subject} set={setSubject} />
+      <TextField label="Body prefix" value={body} set={setBody} />
     </Task>
   );
 }
@@ -99,11 +99,11 @@ export function AddWatcher({ close }: Closing) {
   const names = words(text);
   const run = async () => {
     await request("POST", rest("alert-watchers", { names }), {});
-    return `${names.join(", ")} gets mail about alerts.`;
+    return `Mail recipients added: ${names.join(", ")}.`;
   };
   return (
     <Task
-      title="Who gets mail"
+      title="Add mail recipients"
       submit="Add"
       cli={[cli.notify.watcher("add", names)]}
       ready={names.length > 0}
@@ -112,7 +112,7 @@ export function AddWatcher({ close }: Closing) {
     >
       <TextField
         label="Addresses"
-        hint="One or several. They get mail about alerts from warning on."
+        hint="One or more, separated by spaces or commas. They receive alerts of severity warning or higher."
         value={text}
         set={setText}
       />
@@ -124,12 +124,12 @@ export function EnableWatchers(props: Closing & { names: string[]; enabled: bool
   const { names, enabled, close } = props;
   const run = async () => {
     await request("PATCH", rest("alert-watchers", { names }), { enabled });
-    return `${names.join(", ")} gets ${enabled ? "mail again" : "no mail"}.`;
+    return `Mail to ${names.join(", ")} is ${enabled ? "enabled" : "disabled"}.`;
   };
   return (
     <Task
-      title={enabled ? "Send mail again" : "Send no mail"}
-      submit={enabled ? "Send" : "Send none"}
+      title={enabled ? "Enable mail" : "Disable mail"}
+      submit={enabled ? "Enable" : "Disable"}
       cli={[cli.notify.watcher(enabled ? "enable" : "disable", names)]}
       run={run}
       close={close}
@@ -144,7 +144,7 @@ export function AddSyslogServer({ close }: Closing) {
   const [uri, setUri] = useState("");
   const run = async () => {
     await request("POST", rest("syslog-servers", { names: [name.trim()] }), { uri: uri.trim() });
-    return `${name.trim()} is told of alerts and changes.`;
+    return `Syslog server ${name.trim()} was added.`;
   };
   return (
     <Task
@@ -167,19 +167,19 @@ export function AddSyslogServer({ close }: Closing) {
 }
 
 function UriField({ uri, set }: { uri: string; set: (uri: string) => void }) {
-  const hint = "udp://HOST, tcp://HOST or tls://HOST, with a port if it is not the usual one.";
-  return <TextField label="Place" hint={hint} value={uri} set={set} />;
+  const hint = "udp://HOST, tcp://HOST or tls://HOST, with :PORT if it is not the default.";
+  return <TextField label="URI" hint={hint} value={uri} set={set} />;
 }
 
 export function MoveSyslogServer({ server, close }: Closing & { server: RestSyslogServer }) {
   const [uri, setUri] = useState(server.uri);
   const run = async () => {
     await request("PATCH", rest("syslog-servers", { names: [server.name] }), { uri: uri.trim() });
-    return `${server.name} is told at ${uri.trim()}.`;
+    return `The URI of ${server.name} is now ${uri.trim()}.`;
   };
   return (
     <Task
-      title={`Place of ${server.name}`}
+      title={`URI of ${server.name}`}
       submit="Change"
       cli={[cli.notify.syslog("set", server.name, uri)]}
       ready={uri.trim() !== ""}
@@ -205,18 +205,18 @@ const KINDS = {
 export function RemoveReceivers({ resource, names, close }: Named) {
   const run = async () => {
     await request("DELETE", rest(resource, { names }));
-    return `${names.join(", ")} is told no more.`;
+    return `Removed ${names.join(", ")}.`;
   };
   return (
     <Task
-      title="Tell no more"
+      title="Remove recipients"
       submit="Remove"
       cli={[cli.notify.remove(KINDS[resource], names)]}
       danger
       run={run}
       close={close}
     >
-      <p>{names.join(", ")}</p>
+      <p>{names.join(", ")}: no longer notified after this.</p>
     </Task>
   );
 }
@@ -229,11 +229,11 @@ export function TestReceivers({ resource, names, close }: Named) {
     if (failed.length > 0) {
       throw new Error(failed.map((one) => `${one.destination}: ${one.result_details}`).join("; "));
     }
-    return `A test was sent to ${names.join(", ")}.`;
+    return `A test message was sent to ${names.join(", ")}.`;
   };
   return (
     <Task
-      title="Test of notifications"
+      title="Test notifications"
       submit="Send"
       cli={[cli.notify.test(names)]}
       run={run}

@@ -6,11 +6,11 @@ import { Task } from "../parts/task";
 const PASSES = {
   scrub: {
     what: "scrubbing",
-    text: "Every durable byte is read and compared with its checksum, slower while hosts are busy.",
+    text: "Reads all stored data and verifies its checksums. Slows down while hosts are busy.",
   },
   optimize: {
-    what: "the pass of reduction",
-    text: "What is stored twice is found, and what was compressed quickly is packed better.",
+    what: "background reduction",
+    text: "Finds duplicate data, and recompresses data that was compressed quickly when written.",
   },
 } as const;
 
@@ -24,7 +24,7 @@ export function Pass(props: {
   const { what, text } = PASSES[pass];
   const run = async () => {
     await request(running ? "DELETE" : "POST", own(["pool", pass]));
-    return running ? `Stopped: ${what}.` : `Started: ${what}.`;
+    return running ? `Stopped ${what}.` : `Started ${what}.`;
   };
   return (
     <Task

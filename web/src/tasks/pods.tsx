@@ -47,7 +47,7 @@ export function RenamePod({ name, close }: Closing & { name: string }) {
     await request("PATCH", rest("pods", { names: name }), { name: next.trim() });
     // The pod's own page has its name in its address.
     if (location === to("pods", name)) navigate(to("pods", next.trim()), { replace: true });
-    return `Pod ${name} and its volumes are renamed to ${next.trim()}.`;
+    return `Pod ${name} was renamed to ${next.trim()}, with its volumes.`;
   };
   return (
     <Task
@@ -108,7 +108,7 @@ export function AddVolumes({ pod, close }: Closing & { pod: string }) {
         sources={[volumesOutside(pod)]}
         chosen={chosen}
         set={setChosen}
-        none="There are no volumes yet."
+        none="No volumes yet."
       />
       <p className="muted">Their names change. Connections, snapshots and tags remain.</p>
     </Task>
@@ -128,7 +128,7 @@ export function MoveVolumes({ volumes, close }: Closing & { volumes: string[] })
   const moved = pod === UNCHOSEN ? [] : volumes.filter((name) => target(name) !== name);
   const run = async () => {
     await request("PATCH", rest("volumes", { names: moved }), { pod: { name: pod } });
-    return `Moved: ${moved.map((name) => `${name} to ${target(name)}`).join(", ")}.`;
+    return `Moved ${moved.map((name) => `${name} to ${target(name)}`).join(", ")}.`;
   };
   return (
     <Task
@@ -139,13 +139,13 @@ export function MoveVolumes({ volumes, close }: Closing & { volumes: string[] })
       run={run}
       close={close}
     >
-      {names?.length === 0 && <Notice>There are no pods yet: create one on “Pods”.</Notice>}
+      {names?.length === 0 && <Notice>No pods yet: create one on the page “Pods”.</Notice>}
       <ChoiceField
         label="Pod"
         value={pod}
         set={setPod}
         choices={[
-          [UNCHOSEN, "Choose …"],
+          [UNCHOSEN, "Choose…"],
           ["", "None"],
           ...(names ?? []).map((one) => [one, one] as const),
         ]}

@@ -12,7 +12,7 @@ interface Closing {
   close: () => void;
 }
 
-const NO_VOLUMES = "There are no volumes yet.";
+const NO_VOLUMES = "No volumes yet.";
 
 export function CreateGroup({ volumes, close }: Closing & { volumes: string[] }) {
   const [name, setName] = useState("");
@@ -31,12 +31,12 @@ export function CreateGroup({ volumes, close }: Closing & { volumes: string[] })
         throw error;
       }
     }
-    return `Protection group ${name.trim()} was made.`;
+    return `Protection group ${name.trim()} was created.`;
   };
   return (
     <Task
       title="New protection group"
-      submit="Make group"
+      submit="Create group"
       cli={[cli.group.create(name, chosen)]}
       ready={name.trim() !== ""}
       run={run}
@@ -108,7 +108,7 @@ export function AddHosts({ group, close }: Closing & { group: string }) {
         sources={[FREE_HOSTS]}
         chosen={chosen}
         set={setChosen}
-        none="There are no hosts yet."
+        none="No hosts yet."
       />
     </Task>
   );
@@ -121,18 +121,18 @@ export function RemoveMembers(
   const { resource, group, names, lines, close } = props;
   const run = async () => {
     await request("DELETE", rest(resource, { group_names: group, member_names: names }));
-    return `Taken out of ${group}: ${names.join(", ")}.`;
+    return `Removed from ${group}: ${names.join(", ")}.`;
   };
   return (
     <Task
-      title={`Take ${names.length === 1 ? names[0] : `${names.length} members`} out of ${group}`}
-      submit="Take out"
+      title={`Remove ${names.length === 1 ? names[0] : `${names.length} members`} from ${group}`}
+      submit="Remove"
       danger
       cli={lines}
       run={run}
       close={close}
     >
-      <p>{names.join(", ")}: only its place in the group ends.</p>
+      <p>{names.join(", ")}: removed from the group only, not deleted.</p>
     </Task>
   );
 }

@@ -55,7 +55,7 @@ function bodyOf(typed: ReturnType<typeof useTyped>) {
 function comesTo(body: NonNullable<ReturnType<typeof bodyOf>>): string {
   const { snapshot_schedule: schedule, source_retention: kept } = body;
   const { enabled, frequency } = schedule;
-  const taken = enabled ? scheduleText(schedule) : "No snapshot is made by itself";
+  const taken = enabled ? scheduleText(schedule) : "No scheduled snapshots";
   const policy = { allForS: kept.all_for_sec, perDay: kept.per_day, days: kept.days };
   const everyS = enabled ? frequency / 1000 : null;
   return `${taken}. ${retentionText({ ...policy, everyS })}.`;
@@ -73,7 +73,7 @@ export function EditSchedule({ group, close }: { group: RestGroup; close: () => 
     await request("PATCH", rest("protection-groups", { names: group.name }), body);
     return body !== undefined && enabled
       ? `The schedule of ${group.name} was changed. ${scheduleText(body.snapshot_schedule)}.`
-      : `${group.name} is not snapshotted by itself any more.`;
+      : `Scheduled snapshots of ${group.name} are disabled.`;
   };
   return (
     <Task
@@ -84,12 +84,12 @@ export function EditSchedule({ group, close }: { group: RestGroup; close: () => 
       run={run}
       close={close}
     >
-      <CheckField label="Make snapshots by itself" value={enabled} set={typed.setEnabled} />
+      <CheckField label="Take snapshots on a schedule" value={enabled} set={typed.setEnabled} />
       <TextField label="Every" hint="Such as 30m, 6h or 1d." value={every} set={typed.setEvery} />
       {isOfDays(everyS) && (
         <TextField
           label="At (UTC)"
-          hint="Such as 02:30; empty for the time at which it is switched on."
+          hint="Such as 02:30. Empty: the time at which the schedule is enabled."
           value={typed.time}
           set={typed.setTime}
           invalid={askedAt(asked) === undefined}
@@ -97,14 +97,14 @@ export function EditSchedule({ group, close }: { group: RestGroup; close: () => 
       )}
       <TextField label="Keep all for" hint="Such as 1d." value={allFor} set={typed.setAllFor} />
       <TextField
-        label="Then keep so many of a day"
+        label="Then keep per day"
         value={perDay}
         set={typed.setPerDay}
         numeric
       />
-      <TextField label="For so many more days" value={days} set={typed.setDays} numeric />
+      <TextField label="For additional days" value={days} set={typed.setDays} numeric />
       <p aria-live="polite">
-        {body ? comesTo(body) : "What is taken and kept is said here when all is filled in."}
+        {body ? comesTo(body) : "A summary appears here once all fields are valid."}
         {losesTime && ` Its time of day, ${timeOfDay(asked.old ?? 0)} UTC, is cleared.`}
       </p>
     </Task>

@@ -15,11 +15,11 @@ interface Closing {
 
 /** The names of offloads in the standards, and in VMware or Windows. */
 export const OFFLOAD_NAMES: Record<Offload, readonly [name: string, known: string]> = {
-  compare_and_write: ["COMPARE AND WRITE", "ATS: locks of VMFS"],
+  compare_and_write: ["COMPARE AND WRITE", "ATS: locking of VMFS"],
   extended_copy: ["EXTENDED COPY", "Full Copy: clones and Storage vMotion"],
-  write_same: ["WRITE SAME", "Block Zero: eager zeroed disks"],
-  unmap: ["UNMAP", "Reclaim: space that guests have freed"],
-  token_copy: ["POPULATE and WRITE USING TOKEN", "ODX: copies by Windows"],
+  write_same: ["WRITE SAME", "Block Zero: eager-zeroed disks"],
+  unmap: ["UNMAP", "Reclaim: space that guests no longer use"],
+  token_copy: ["POPULATE and WRITE USING TOKEN", "ODX: copies by Windows hosts"],
 };
 
 export const OFFLOAD_KEYS = Object.keys(OFFLOAD_NAMES) as Offload[];
@@ -57,12 +57,12 @@ export function EditOffloads(
   const run = async () => {
     const path = name === undefined ? own("settings") : own(["volumes", name]);
     await request("PATCH", path, { offloads: change, ...reduce });
-    return name === undefined ? "The array's offloads were switched." : `${name} was switched.`;
+    return name === undefined ? "The offloads of the array were changed." : `The settings of ${name} were changed.`;
   };
   return (
     <Task
-      title={name === undefined ? "Offloads of all volumes" : `Switches of ${name}`}
-      submit="Switch"
+      title={name === undefined ? "Offloads of all volumes" : `Settings of ${name}`}
+      submit="Change"
       cli={isSame ? [] : [line]}
       ready={!isSame}
       run={run}
@@ -91,7 +91,7 @@ export function RenameArray({ settings, close }: Closing & { settings: ArraySett
   const [name, setName] = useState(settings.name);
   const run = async () => {
     await request("PATCH", own("settings"), { name: name.trim() });
-    return `The array is called ${name.trim()} now.`;
+    return `The array is now called ${name.trim()}.`;
   };
   return (
     <Task
@@ -112,7 +112,7 @@ export function EditDelay({ settings, close }: Closing & { settings: ArraySettin
   const seconds = parseDuration(text);
   const run = async () => {
     await request("PATCH", own("settings"), { eradication_delay_s: seconds });
-    return `What is destroyed from now on can be recovered for ${duration(seconds ?? 0)}.`;
+    return `Objects destroyed from now on can be recovered for ${duration(seconds ?? 0)}.`;
   };
   return (
     <Task
@@ -124,9 +124,9 @@ export function EditDelay({ settings, close }: Closing & { settings: ArraySettin
       close={close}
     >
       <TextField
-        label="What is destroyed can be recovered for"
-        hint={`Such as 12h or 7d, 30d at most; it is ${duration(settings.eradication_delay_s)}
-          now. What is destroyed already keeps its time.`}
+        label="Destroyed objects can be recovered for"
+        hint={`Such as 12h or 7d, at most 30d. Now: ${duration(settings.eradication_delay_s)}.
+          Objects that are already destroyed keep their time.`}
         value={text}
         set={setText}
       />
@@ -138,7 +138,7 @@ export function EditChapRequired({ settings, close }: Closing & { settings: Arra
   const [on, setOn] = useState(settings.chap_required);
   const run = async () => {
     await request("PATCH", own("settings"), { chap_required: on });
-    return on ? "Hosts without CHAP are refused at login." : "Hosts without CHAP are let in.";
+    return on ? "Hosts without CHAP are now rejected." : "Hosts without CHAP can log in.";
   };
   return (
     <Task
@@ -150,8 +150,8 @@ export function EditChapRequired({ settings, close }: Closing & { settings: Arra
       close={close}
     >
       <CheckField
-        label="Refuse hosts without CHAP"
-        hint="From their next login on; existing sessions go on."
+        label="Reject hosts without CHAP"
+        hint="From their next login on. Existing sessions continue."
         value={on}
         set={setOn}
       />
@@ -168,8 +168,8 @@ export function EditThresholds({ settings, close }: Closing & { settings: ArrayS
   const run = async () => {
     await request("PATCH", own("settings"), { space_thresholds: percents });
     return percents.length > 0
-      ? `Hosts are told when ${percents.join(", ")}% of the pool are in use.`
-      : "Hosts are not told how full the pool is.";
+      ? `Hosts are notified when ${percents.join(", ")}% of the pool is in use.`
+      : "Hosts are not notified of space use.";
   };
   return (
     <Task
@@ -181,8 +181,8 @@ export function EditThresholds({ settings, close }: Closing & { settings: ArrayS
       close={close}
     >
       <TextField
-        label="Percent of the pool in use at which hosts are told"
-        hint="Up to four of 1 to 99; empty: never."
+        label="Percent of the pool in use"
+        hint="Hosts are notified when one of these is reached. Up to four, 1 to 99. Empty: never."
         value={text}
         set={setText}
         invalid={!isValid}
@@ -196,7 +196,7 @@ export function GrowPool({ pool, close }: Closing & { pool: Pool }) {
   const capacity = parseSize(text);
   const run = async () => {
     await request("PATCH", own("pool"), { capacity_bytes: capacity });
-    return `The pool holds ${bytes(capacity)} now.`;
+    return `The capacity of the pool is now ${bytes(capacity)}.`;
   };
   return (
     <Task
@@ -208,9 +208,9 @@ export function GrowPool({ pool, close }: Closing & { pool: Pool }) {
       close={close}
     >
       <TextField
-        label="What it shall hold"
-        hint={`It holds ${bytes(pool.capacity_bytes)} now. A file is made longer; a device must
-          be that long.`}
+        label="New capacity"
+        hint={`Now: ${bytes(pool.capacity_bytes)}. A file is extended; a device must already have
+          this size.`}
         value={text}
         set={setText}
       />

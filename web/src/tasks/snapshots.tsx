@@ -8,7 +8,7 @@ import type { Items, RestSnapshot } from "../lib/types";
 import { TextField } from "../parts/fields";
 import { Task } from "../parts/task";
 
-const SUFFIX_HINT = "Letters, digits and -, not digits only. Empty: the next number.";
+const SUFFIX_HINT = "Letters, digits and -, but not only digits. Empty: the next number.";
 
 /** Creates snapshots of volumes, all at the same point in time. */
 export function CreateSnapshot({ volumes, close }: { volumes: string[]; close: () => void }) {
@@ -17,16 +17,16 @@ export function CreateSnapshot({ volumes, close }: { volumes: string[]; close: (
     const body = suffix.trim() === "" ? {} : { suffix: suffix.trim() };
     const path = rest("volume-snapshots", { source_names: volumes });
     const made = await request<Items<RestSnapshot>>("POST", path, body);
-    return `Made: ${made.items.map((one) => one.name).join(", ")}.`;
+    return `Created ${made.items.map((one) => one.name).join(", ")}.`;
   };
   const title =
     volumes.length === 1
       ? `Snapshot of ${volumes[0]}`
-      : `Snapshots of ${plural(volumes.length, "volume")}, of one moment`;
+      : `Snapshots of ${plural(volumes.length, "volume")}, at the same moment`;
   return (
     <Task
       title={title}
-      submit="Make snapshot"
+      submit="Create snapshot"
       cli={[cli.snapshot.create(volumes, suffix)]}
       run={run}
       close={close}
@@ -43,12 +43,12 @@ export function CreateGroupSnapshot({ group, close }: { group: string; close: ()
     const body = suffix.trim() === "" ? {} : { suffix: suffix.trim() };
     const path = rest("protection-group-snapshots", { source_names: group });
     const made = await request<Items<{ name: string }>>("POST", path, body);
-    return `Made: ${made.items.map((one) => one.name).join(", ")}.`;
+    return `Created ${made.items.map((one) => one.name).join(", ")}.`;
   };
   return (
     <Task
       title={`Snapshot of ${group}`}
-      submit="Make snapshot"
+      submit="Create snapshot"
       cli={[cli.snapshot.ofGroup(group, suffix)]}
       run={run}
       close={close}
@@ -64,7 +64,7 @@ export function RenameSnapshot(props: { snapshot: RestSnapshot; close: () => voi
   const run = async () => {
     const path = rest("volume-snapshots", { names: snapshot.name });
     await request("PATCH", path, { name: suffix.trim() });
-    return `Snapshot ${snapshot.name} has the suffix ${suffix.trim()} now.`;
+    return `Snapshot ${snapshot.name} now has the suffix ${suffix.trim()}.`;
   };
   return (
     <Task

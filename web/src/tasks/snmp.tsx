@@ -100,7 +100,7 @@ function Fields({ form, set, isKept }: FieldsProps) {
       />
       <CheckField
         label="Request confirmations"
-        hint="Informs instead of traps."
+        hint="Sends informs instead of traps."
         value={form.isInform}
         set={(isInform) => set({ isInform })}
       />
@@ -110,15 +110,15 @@ function Fields({ form, set, isKept }: FieldsProps) {
           value={form.version}
           set={(version) => set({ version })}
           choices={[
-            ["v3", "3: authenticated and encrypted"],
-            ["v2c", "2c: in the clear"],
+            ["v3", "SNMPv3: authenticated and encrypted"],
+            ["v2c", "SNMPv2c: in clear text"],
           ]}
         />
       )}
       {form.version === "v2c" ? (
         <TextField
           label="Community"
-          hint={isKept ? `${KEPT} A new host needs it again.` : "1 to 32 characters."}
+          hint={isKept ? `${KEPT} Required again for a new host.` : "1 to 32 characters."}
           value={form.community}
           set={(community) => set({ community })}
           secret

@@ -25,12 +25,12 @@ export function CreateUser({ close }: Closing) {
   const [role, setRole] = useState<string>("storage_admin");
   const run = async () => {
     await request("POST", rest("admins", { names: name.trim() }), { role: { name: role } });
-    return `User ${name.trim()} was made. It can log in when it has an API token or a password.`;
+    return `User ${name.trim()} was created. An API token or a password is needed to log in.`;
   };
   return (
     <Task
       title="New user"
-      submit="Make user"
+      submit="Create user"
       cli={[cli.user.create(name, role)]}
       ready={name.trim() !== ""}
       run={run}
@@ -46,7 +46,7 @@ export function ChangeRole({ user, close }: Closing & { user: User }) {
   const [role, setRole] = useState<string>(user.role);
   const run = async () => {
     await request("PATCH", rest("admins", { names: user.name }), { role: { name: role } });
-    return `User ${user.name} has the role ${role} now.`;
+    return `User ${user.name} now has the role ${role}.`;
   };
   return (
     <Task
@@ -70,7 +70,7 @@ export function SetPassword({ user, close }: Closing & { user: User }) {
   const [again, setAgain] = useState("");
   const run = async () => {
     await request("PATCH", rest("admins", { names: user.name }), { password });
-    return `User ${user.name} has a new password. Its other sessions have ended.`;
+    return `User ${user.name} has a new password. All other sessions of the user have ended.`;
   };
   return (
     <Task
@@ -90,7 +90,7 @@ export function SetPassword({ user, close }: Closing & { user: User }) {
         secret
       />
       <TextField
-        label="The same again"
+        label="Repeat the password"
         value={again}
         set={setAgain}
         complete="new-password"
@@ -115,7 +115,7 @@ export function DeleteUser({ user, close }: Closing & { user: User }) {
       run={run}
       close={close}
     >
-      <p>Its API tokens and sessions end with it.</p>
+      <p>The API tokens and sessions of the user end, too.</p>
     </Task>
   );
 }
@@ -130,12 +130,12 @@ export function CreateToken(props: Closing & { user: string; made: (token: strin
     const body = { name: name.trim(), user, lifetime_s: seconds };
     const answer = await request<ApiTokenMade>("POST", own("tokens"), body);
     made(answer.token);
-    return `API token ${name.trim()} of ${user} was made.`;
+    return `API token ${name.trim()} of ${user} was created.`;
   };
   return (
     <Task
       title={`New API token of ${user}`}
-      submit="Make token"
+      submit="Create token"
       cli={[cli.token.create(name, user, seconds)]}
       ready={name.trim() !== "" && isValid}
       run={run}
@@ -148,8 +148,8 @@ export function CreateToken(props: Closing & { user: string; made: (token: strin
         set={setName}
       />
       <TextField
-        label="Good for"
-        hint="Such as 90d. Empty: until it is withdrawn."
+        label="Lifetime"
+        hint="Such as 90d. Empty: until it is revoked."
         value={lifetime}
         set={setLifetime}
         invalid={!isValid}
@@ -161,18 +161,18 @@ export function CreateToken(props: Closing & { user: string; made: (token: strin
 export function DeleteToken({ token, close }: Closing & { token: ApiToken }) {
   const run = async () => {
     await request("DELETE", own(["tokens", token.user, token.name]));
-    return `API token ${token.name} of ${token.user} was withdrawn.`;
+    return `API token ${token.name} of ${token.user} was revoked.`;
   };
   return (
     <Task
-      title={`Withdraw ${token.name} of ${token.user}`}
-      submit="Withdraw"
+      title={`Revoke ${token.name} of ${token.user}`}
+      submit="Revoke"
       danger
       cli={[cli.token.delete(token.name, token.user)]}
       run={run}
       close={close}
     >
-      <p>Whoever uses it is refused from now on; its sessions end.</p>
+      <p>Requests with this token are refused from now on, and its sessions end.</p>
     </Task>
   );
 }

@@ -19,7 +19,7 @@ interface Closing {
 }
 
 const NAME_HINT = "1 to 63 letters, digits, - and _.";
-const SIZE_HINT = "Such as 512M, 10G or 1.5T; a K is 1024.";
+const SIZE_HINT = "Such as 512M, 10G or 1.5T, in binary units.";
 
 /** Creates a volume with its connections in one request: all of it, or nothing. */
 export function CreateVolume({ pod: ofPage = "", close }: Closing & { pod?: string | undefined }) {
@@ -46,13 +46,13 @@ export function CreateVolume({ pod: ofPage = "", close }: Closing & { pod?: stri
       connect: { hosts, host_groups: hostGroups },
     });
     const to = [...hosts, ...hostGroups].join(", ");
-    return `Volume ${volume} was made${to === "" ? "" : ` and connected to ${to}`}.`;
+    return `Volume ${volume} was created${to === "" ? "" : ` and connected to ${to}`}.`;
   };
 
   return (
     <Task
       title="New volume"
-      submit="Make volume"
+      submit="Create volume"
       cli={[cli.volume.create(made)]}
       ready={name.trim() !== "" && sizeBytes !== undefined}
       run={run}
@@ -72,7 +72,7 @@ export function CreateVolume({ pod: ofPage = "", close }: Closing & { pod?: stri
         sources={TARGETS}
         chosen={chosen}
         set={setChosen}
-        none="There are no hosts yet. The volume can be connected later."
+        none="No hosts yet. The volume can be connected later."
       />
       <details>
         <summary>More</summary>
@@ -100,7 +100,7 @@ export function ResizeVolume({ volume, close }: Closing & { volume: RestVolume }
   const run = async () => {
     const path = rest("volumes", { names: volume.name, truncate: isSmaller && truncate });
     await request("PATCH", path, { provisioned: sizeBytes });
-    return `Volume ${volume.name} has ${bytes(sizeBytes)} now.`;
+    return `The size of ${volume.name} is now ${bytes(sizeBytes)}.`;
   };
   return (
     <Task
@@ -114,14 +114,14 @@ export function ResizeVolume({ volume, close }: Closing & { volume: RestVolume }
     >
       <TextField
         label="New size"
-        hint={`It has ${bytes(volume.provisioned)} now. ${SIZE_HINT}`}
+        hint={`Now: ${bytes(volume.provisioned)}. ${SIZE_HINT}`}
         value={size}
         set={setSize}
         invalid={size !== "" && sizeBytes === undefined}
       />
       {isSmaller && (
         <CheckField
-          label="Cut off what is behind the new end, for ever"
+          label="Permanently discard all data beyond the new size"
           value={truncate}
           set={setTruncate}
         />
@@ -135,7 +135,7 @@ export function RenameVolume({ name, close }: Closing & { name: string }) {
   const whole = renamed(name, cli.or(next, "NEW-NAME"));
   const run = async () => {
     await request("PATCH", rest("volumes", { names: name }), { name: whole });
-    return `Volume ${name} is called ${whole} now.`;
+    return `Volume ${name} was renamed to ${whole}.`;
   };
   return (
     <Task
@@ -159,7 +159,7 @@ export function CloneVolume({ source, close }: Closing & { source: string }) {
   const run = async () => {
     const body = { source: { name: source } };
     await request("POST", rest("volumes", { names: clone }), body);
-    return `Volume ${clone} was made of ${source}.`;
+    return `Volume ${clone} was cloned from ${source}.`;
   };
   return (
     <Task
@@ -172,7 +172,7 @@ export function CloneVolume({ source, close }: Closing & { source: string }) {
     >
       <TextField label="Name of the new volume" hint={NAME_HINT} value={name} set={setName} />
       <PodField value={pod} set={setPod} />
-      <p className="muted">It takes no time and no space until one of both is written.</p>
+      <p className="muted">A clone is created at once, and uses no space until it or its source is written.</p>
     </Task>
   );
 }
@@ -184,7 +184,7 @@ export function RestoreVolume(props: Closing & { snapshot: RestSnapshot }) {
   const run = async () => {
     const path = rest("volumes", { names: name, overwrite: true });
     await request("POST", path, { source: { name: snapshot.name } });
-    return `Volume ${name} is what ${snapshot.name} was.`;
+    return `Volume ${name} was restored from ${snapshot.name}.`;
   };
   return (
     <Task
@@ -196,8 +196,8 @@ export function RestoreVolume(props: Closing & { snapshot: RestSnapshot }) {
       close={close}
     >
       <Notice kind="warning">
-        What was written to {name} since is gone, unless a snapshot holds it. Hosts that use it
-        should be stopped first; they keep its LUN.
+        Data written to {name} since then is lost, unless another snapshot holds it. Stop the hosts
+        that use the volume first; they keep its LUN.
       </Notice>
     </Task>
   );
@@ -215,7 +215,7 @@ export function OverwriteVolume({ name, close }: Closing & { name: string }) {
   const run = async () => {
     const path = rest("volumes", { names: name, overwrite: true });
     await request("POST", path, { source: { name: source } });
-    return `Volume ${name} now has the contents of ${source}.`;
+    return `Volume ${name} was overwritten from ${source}.`;
   };
   return (
     <Task
@@ -233,9 +233,9 @@ export function OverwriteVolume({ name, close }: Closing & { name: string }) {
         chosen={chosen}
         set={setChosen}
         single
-        none="There are no volumes yet."
+        none="No volumes yet."
       />
-      <Notice kind="warning">What {name} holds is gone, unless a snapshot holds it.</Notice>
+      <Notice kind="warning">The data of {name} is lost, unless a snapshot holds it.</Notice>
     </Task>
   );
 }
