@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-/** What `web/measure-pages` runs: it prints how long pages take, and judges nothing. */
+/** What `web/measure-pages` runs: it prints how long pages take, and judges that. */
 export default defineConfig({
   test: {
     include: ["tests/**/*.measure.ts"],

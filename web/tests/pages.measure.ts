@@ -1,8 +1,11 @@
 /**
  * How long each page takes with many volumes, hosts and connections, from the request for the page
- * until what it is about is shown. Prints a table.
+ * until what it is about is shown. Prints a table with a verdict on each, and fails if one is missed.
+ * It is a benchmark: only a quiet machine can judge.
  */
-import { test } from "vitest";
+import { loadavg } from "node:os";
+
+import { expect, test } from "vitest";
 
 import { Desk } from "./browser";
 import { look } from "./load";
@@ -12,6 +15,8 @@ const HOSTS = 1000;
 const AT_ONCE = 500;
 /** How often each page is opened; the first time counts too. */
 const ROUNDS = Number(process.env["ROUNDS"] ?? "5");
+/** What the median of a page may take, in milliseconds. */
+const PAGE_MS_MAX = 1000;
 
 const numbered = (letter: string, from: number, count: number) =>
   Array.from({ length: count }, (_, at) => `${letter}${String(from + at).padStart(5, "0")}`);
@@ -71,7 +76,7 @@ const PLACES: [path: string, shown: string][] = [
   ["/protection/all", "all.one"],
   ["/health", "Scrubbing"],
   ["/audit", "admin"],
-  ["/settings/array", "Company identifier of NAA names"],
+  ["/settings/array", "Company ID in NAA identifiers"],
   ["/settings/users", "admin"],
 ];
 
@@ -102,6 +107,17 @@ async function dialogTook(desk: Desk): Promise<number> {
   return performance.now() - began;
 }
 
+/** Milliseconds until a dialog has found a volume by a part of its name, from the last key on. */
+async function chooserTook(desk: Desk): Promise<number> {
+  await desk.page.goto("/protection/all");
+  await desk.button("Add volumes").click();
+  await seen(desk, "dialog", "v00024");
+  const began = performance.now();
+  await desk.page.getByRole("combobox", { name: "Volumes" }).fill("9998");
+  await seen(desk, "dialog", "v09998");
+  return performance.now() - began;
+}
+
 /** Milliseconds until the list of volumes is in another order. */
 async function orderTook(desk: Desk): Promise<number> {
   await desk.page.goto("/volumes");
@@ -128,24 +144,32 @@ test("how long pages take", async () => {
     await furnish(desk);
     const { paths } = await desk.array.ask<{ paths: unknown[] }>("GET", "/v1/counters");
     console.log(`${paths.length} paths`);
-    console.log(`${VOLUMES} volumes, ${HOSTS} hosts; ms: the middle and the most of ${ROUNDS}`);
+    console.log(`load of the machine: ${loadavg().map((one) => one.toFixed(2)).join(", ")}`);
+    console.log(`${VOLUMES} volumes, ${HOSTS} hosts; ${ROUNDS} rounds, in ms`);
+    console.log(`${"".padEnd(24)} median    max  below ${PAGE_MS_MAX} ms`);
+    const missed: string[] = [];
     const told = async (what: string, measure: () => Promise<number>) => {
       const all: number[] = [];
       for (let round = 0; round < ROUNDS; round += 1) all.push(await measure());
       all.sort((a, b) => a - b);
       const [middle, most] = [all[Math.floor(ROUNDS / 2)] ?? 0, all.at(-1) ?? 0];
       const [left, right] = [middle, most].map((ms) => ms.toFixed(0).padStart(6));
-      console.log(`${what.padEnd(24)} ${left} ${right}`);
+      const isMet = middle < PAGE_MS_MAX;
+      if (!isMet) missed.push(what);
+      console.log(`${what.padEnd(24)} ${left} ${right}  ${isMet ? "met" : "missed"}`);
     };
     for (const [path, shown] of PLACES) await told(path, () => took(desk, path, shown));
     await told("dialog: New volume", () => dialogTook(desk));
     await told("volumes reordered", () => orderTook(desk));
     await told("volumes found", () => searchTook(desk));
+    await told("dialog: found", () => chooserTook(desk));
     await told("GET /v1/counters", async () => {
       const began = performance.now();
       await desk.array.ask("GET", "/v1/counters");
       return performance.now() - began;
     });
+    console.log(`load of the machine: ${loadavg().map((one) => one.toFixed(2)).join(", ")}`);
+    expect(missed, `not below ${PAGE_MS_MAX} ms`).toEqual([]);
   } finally {
     await desk.browser.close();
     await desk.array.stop();

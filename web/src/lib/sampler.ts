@@ -73,10 +73,20 @@ async function sample(): Promise<void> {
 }
 
 /** Every third second of the history: as many samples as the page itself would have taken. */
-async function begin(): Promise<void> {
+async function begin(): Promise<Sample[]> {
   const kept = await history(KEPT_MS, 1000);
-  const samples = samplesOf(kept).filter((_, at) => at % (PAUSE_MS / 1000) === 0);
-  publish({ ...measured, samples });
+  return samplesOf(kept).filter((_, at) => at % (PAUSE_MS / 1000) === 0);
+}
+
+/** Puts the history before the samples that the page has taken meanwhile. */
+function publishHistory(kept: Sample[]): void {
+  const { samples } = measured;
+  const first = samples[0]?.time ?? Infinity;
+  publish({ ...measured, samples: [...kept.filter(({ time }) => time < first), ...samples] });
+}
+
+function publishError(error: unknown): void {
+  publish({ ...measured, error: error instanceof Error ? error.message : String(error) });
 }
 
 /** Samples until the returned function is called. */
@@ -87,6 +97,16 @@ export function startSampling(): () => void {
   let isAtIt = false;
   let isWanted = false;
   const lacksPaths = () => isWanted && pathsWanted > 0 && !measured.hasPaths;
+  const beginOnce = () => {
+    begun = true;
+    begin().then(
+      (kept) => !stopped && publishHistory(kept),
+      (error: unknown) => {
+        begun = false;
+        if (!stopped) publishError(error);
+      },
+    );
+  };
   const next = async () => {
     // A caller that needs paths while a sample is taken without them triggers the next one at once.
     if (isAtIt) {
@@ -99,13 +119,11 @@ export function startSampling(): () => void {
     const began = performance.now();
     if (!document.hidden && sessions.isOpen()) {
       try {
-        if (!begun) {
-          await begin();
-          begun = true;
-        }
+        // Counters do not wait for the history, which is long: a page may show nothing but them.
+        if (!begun) beginOnce();
         await sample();
       } catch (error) {
-        publish({ ...measured, error: error instanceof Error ? error.message : String(error) });
+        publishError(error);
       }
     }
     const took = performance.now() - began;

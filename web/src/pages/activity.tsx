@@ -199,7 +199,7 @@ function KeptCharts({ span, of, found }: { span: Span; of: Of; found: HistorySam
         {isArray && <CapacityCharts found={found} spanMs={lengthMs} />}
       </Charts>
       <p className="muted">
-        Recorded by the array. Lines show averages; peaks are over one second
+        Recorded by the array. Lines show means; peaks are over one second
         {of.host_group !== undefined && ", for a host group over one sample"}. In a gap,{" "}
         {gapText(of)}.
       </p>

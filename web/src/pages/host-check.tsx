@@ -33,7 +33,7 @@ const ROWS: Column<HostCheckRow>[] = [
 export function HostCheckCard({ name }: { name: string }) {
   const check = useGet<HostCheck>(own(["hosts", name, "check"]));
   return (
-    <Card title="Check">
+    <Card title="Best practice">
       <Loaded query={check} what="the check of this host">
         {(found) => (
           <>
