@@ -49,6 +49,7 @@ const SECTIONS = [
   ["array", "Array"],
   ["offloads", "Offloads"],
   ["network", "Network"],
+  ["access", "Access"],
   ["notifications", "Notifications"],
   ["users", "Users and tokens"],
   ["directory", "Directory"],

@@ -1,6 +1,6 @@
 /**
  * How long each page takes with many volumes, hosts and connections, from the request for the page
- * until what it is about is shown. Prints a table with a verdict on each, and fails if one is missed.
+ * until what it is about is shown. Prints a table with a verdict on each, and fails on a miss.
  * It is a benchmark: only a quiet machine can judge.
  */
 import { loadavg } from "node:os";

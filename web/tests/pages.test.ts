@@ -132,6 +132,7 @@ const PLACES: [name: string, path: string, shown: string][] = [
   ["settings", "/settings/array", "Company ID in NAA identifiers"],
   ["settings-offloads", "/settings/offloads", "Offloads of all volumes"],
   ["settings-network", "/settings/network", "Default domain"],
+  ["settings-access", "/settings/access", "SHA-256 fingerprint"],
   ["settings-notifications", "/settings/notifications", "nms"],
   ["settings-users", "/settings/users", "laptop"],
   ["settings-directory", "/settings/directory", "User login attribute"],

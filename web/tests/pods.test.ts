@@ -112,7 +112,8 @@ test("volumes of pods are renamed, cloned and moved", async () => {
   await desk.perform("Add volumes", "Add", (dialog) =>
     desk.pick(dialog, "Volumes", "team::copy"),
   );
-  expect(await volumes()).toEqual(["team::db", "team::log", "test::app", "test::cache", "test::copy"]);
+  const placed = ["team::db", "team::log", "test::app", "test::cache", "test::copy"];
+  expect(await volumes()).toEqual(placed);
   await desk.array.ask("PATCH", "/api/2.26/volumes?names=test::copy", { pod: { name: "team" } });
   await desk.array.ask("PATCH", "/api/2.26/volumes?names=test::cache", { pod: { name: "" } });
 });
@@ -148,7 +149,8 @@ test("pods are destroyed with their volumes, recovered and eradicated", async ()
   await desk.button("Destroyed").click();
   await desk.choose("team");
   await desk.perform("Eradicate", "Eradicate", async (dialog) => {
-    await dialog.getByText("Eradicating team with all volumes and snapshots can’t be undone").waitFor();
+    const warning = "Eradicating team with all volumes and snapshots can’t be undone";
+    await dialog.getByText(warning).waitFor();
     await dialog.getByLabel("Eradicate permanently").check();
     expect(await linesOf(dialog)).toEqual(["holdfast pod eradicate team --with-volumes"]);
   });

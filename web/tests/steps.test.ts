@@ -1,4 +1,4 @@
-/** Every daily task takes three steps at most, from the dashboard on (docs/web.md defines a step). */
+/** Every daily task takes three steps at most, from the dashboard on (docs/web.md: Tasks). */
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { Desk } from "./browser";

@@ -1,6 +1,6 @@
 /**
- * The steps of tasks, as the browser takes them, whoever causes them: a page or another view of it is
- * opened, a dialog is opened, a dialog is confirmed. Typing and choosing within them is no step.
+ * The steps of tasks, as the browser takes them, whoever causes them: a page or another view of it
+ * is opened, a dialog is opened, a dialog is confirmed. Typing and choosing are no steps.
  */
 import type { Page } from "playwright-core";
 

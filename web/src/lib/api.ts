@@ -75,7 +75,8 @@ async function send(path: string, init: RequestInit, deadlineMs: number) {
     const isLate = error instanceof DOMException && error.name === "TimeoutError";
     const waited = `The array has not answered within ${deadlineMs / 1000} s.`;
     const isChange = init.method !== "GET";
-    if (isLate && isChange) throw new Refused(0, `${waited} The change may still take effect: check again later.`);
+    const later = "The change may still take effect: check again later.";
+    if (isLate && isChange) throw new Refused(0, `${waited} ${later}`);
     throw new Refused(0, isLate ? waited : "The array does not answer.");
   }
 }

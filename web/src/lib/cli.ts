@@ -220,8 +220,13 @@ export const array = {
     ),
   timeServers: (servers: string[]) =>
     line("array", "set", "--ntp-servers", servers.length > 0 ? servers.join(",") : "none"),
+  banner: (text: string) => line("array", "set", "--banner", text === "" ? "none" : text),
   chapRequired: (on: boolean) => line("array", "set", "--chap-required", on ? "on" : "off"),
 };
+
+/** A request, for what has no verb of its own. */
+export const api = (method: string, path: string, body?: object) =>
+  line("api", method, path, ...(body === undefined ? [] : ["--data", JSON.stringify(body)]));
 
 export const user = {
   create: (name: string, role: string) =>

@@ -14,6 +14,8 @@ export type RestSnmpManager = Schemas["RestSnmpManager"];
 export type RestSnmpAgent = Schemas["RestSnmpAgent"];
 /** The result of the test of a recipient. */
 export type RestTested = Schemas["RestTestResult"];
+/** A certificate of the array; its key is never returned. */
+export type RestCertificate = Schemas["RestCertificate"];
 /** The group that has a role. */
 export type DirectoryRole = Schemas["DirectoryRole"];
 /** The directory service whose users may log in. */

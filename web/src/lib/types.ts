@@ -42,6 +42,7 @@ export type OffloadChange = Partial<OffloadSettings>;
 export type Space = Schemas["Space"];
 export type Volume = Schemas["Volume"];
 export type Pool = Schemas["Pool"];
+export type Version = Schemas["Version"];
 export type Status = Schemas["Status"];
 export type SpaceFigures = Schemas["SpaceFigures"];
 export type PoolSpace = Schemas["PoolSpace"];

@@ -131,7 +131,9 @@ function Now() {
     <>
       <Charts samples={samples} spanMs={0} />
       {error !== "" && <Notice kind="error">{error}</Notice>}
-      <p className="muted">The last half hour. While this page is open, it takes its own samples.</p>
+      <p className="muted">
+        The last half hour. While this page is open, it takes its own samples.
+      </p>
     </>
   );
 }

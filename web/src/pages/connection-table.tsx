@@ -19,8 +19,8 @@ const volume: Column<RestConnection> = {
 
 const host: Column<RestConnection> = {
   head: "Host",
-  cell: (one) =>
-    one.host.name ? <Link href={to("hosts", one.host.name)}>{one.host.name}</Link> : "All hosts of the group",
+  cell: ({ host: { name } }) =>
+    name ? <Link href={to("hosts", name)}>{name}</Link> : "All hosts of the group",
 };
 
 const rest: Column<RestConnection>[] = [

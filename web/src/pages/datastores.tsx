@@ -19,7 +19,9 @@ export function Datastores() {
   const list = useList<RestVolume>("volumes", { destroyed: false });
   return (
     <Page title="Datastores">
-      <p className="muted">Each volume as its hosts see it, next to what the array stores for it.</p>
+      <p className="muted">
+        Each volume as its hosts see it, next to what the array stores for it.
+      </p>
       <Search list={list} what="volumes" />
       <Loaded query={list.query} what="volumes">
         {() => <Both volumes={list.rows} />}

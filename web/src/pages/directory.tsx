@@ -67,7 +67,7 @@ function Shown({ settings }: { settings: DirectorySettings }) {
           ["Servers", settings.uris.join(", ") || "None"],
           ["Base DN", settings.base_dn || "None"],
           ["Bind user", settings.bind_user || "None"],
-          ["CA certificates", settings.ca_certificate === "" ? "Those of the system" : "Configured"],
+          ["CA certificates", settings.ca_certificate === "" ? "Of the system" : "Configured"],
           ["User login attribute", settings.user_login || "uid or sAMAccountName"],
           ["User object class", settings.user_class || "Any"],
           ...ROLES.map(([one, label]) => [label, groupOf(settings, one)] as const),

@@ -228,7 +228,7 @@ function OptimizeCard() {
         {(found) => (
           <>
             {found.running && (
-              <Progress label="Reduction progress" done={found.rows_done} total={found.rows_total} />
+              <Progress label="Reduction" done={found.rows_done} total={found.rows_total} />
             )}
             {found.failure !== undefined && <Notice kind="error">{found.failure}</Notice>}
             <Facts

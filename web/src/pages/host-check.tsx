@@ -12,7 +12,8 @@ import { type Column, Table } from "../parts/table";
 const VERDICTS = { good: "Good", improve: "Improve", unseen: "Not seen yet" } as const;
 const CLASSES = { good: "good", improve: "bad", unseen: "muted" } as const;
 
-const verdict = (row: HostCheckRow) => (row.unreported ? "Check on the host" : VERDICTS[row.verdict]);
+const verdict = ({ unreported, verdict: found }: HostCheckRow) =>
+  unreported ? "Check on the host" : VERDICTS[found];
 const isAdvised = (row: HostCheckRow) => row.verdict === "improve" || row.unreported;
 
 const named = (check: string) => check.replaceAll("_", " ");

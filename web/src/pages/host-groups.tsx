@@ -67,7 +67,9 @@ export function HostGroups() {
   };
   return (
     <Page title="Host groups">
-      <p className="muted">Hosts that share the same volumes and LUNs, such as the hosts of a cluster.</p>
+      <p className="muted">
+        Hosts that share the same volumes and LUNs, such as the hosts of a cluster.
+      </p>
       <Loaded query={list.query} what="host groups">
         {() => (
           <>

@@ -1,8 +1,9 @@
 /** The login: exchanges an API token, or a user and a password, for a session, and forgets it. */
 import { type SubmitEvent, useEffect, useState } from "react";
 
-import { logIn, logInByPassword, sessions } from "../lib/api";
+import { get, logIn, logInByPassword, own, sessions } from "../lib/api";
 import { client } from "../lib/query";
+import type { Version } from "../lib/types";
 import { TextField } from "../parts/fields";
 import { Notice } from "../parts/notice";
 import { Reach } from "../parts/reach";
@@ -12,6 +13,19 @@ const WAYS = [
   ["token", "With a token"],
   ["password", "With a password"],
 ] as const;
+
+/** The text that the array shows to everybody before a login. */
+function Banner() {
+  const [banner, setBanner] = useState("");
+  // Not by a query: the login forgets all of them. Without an answer, the page says why elsewhere.
+  useEffect(() => {
+    get<Version>(own("version")).then(
+      (version) => setBanner(version.banner),
+      () => undefined,
+    );
+  }, []);
+  return banner === "" ? null : <p className="banner">{banner}</p>;
+}
 
 export function Login() {
   const [way, setWay] = useState<"token" | "password">("token");
@@ -48,6 +62,7 @@ export function Login() {
       <Reach />
       <form className="card" onSubmit={onSubmit} noValidate>
         <h1>Holdfast</h1>
+        <Banner />
         {sessions.farewell() !== "" && <Notice>{sessions.farewell()}</Notice>}
         <Tabs label="How to log in" tabs={WAYS} chosen={way} choose={choose} />
         {byToken ? (

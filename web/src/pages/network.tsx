@@ -43,7 +43,7 @@ export function NetworkCard({ settings }: { settings: ArraySettings }) {
     >
       <Facts
         facts={[
-          ["Name servers", settings.name_servers.join(", ") || "None: those of the system are used"],
+          ["Name servers", settings.name_servers.join(", ") || "None: the system’s are used"],
           ["Default domain", settings.domain || "None"],
           ["Time servers", servers.join("; ") || "None"],
         ]}

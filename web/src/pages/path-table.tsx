@@ -62,7 +62,11 @@ export function PathTable(props: {
             : "Loading…"
         }
       />
-      {rows.length > 0 && <p className="muted">Commands are counted since the array was started; rates are current.</p>}
+      {rows.length > 0 && (
+        <p className="muted">
+          Commands are counted since the array was started; rates are current.
+        </p>
+      )}
     </>
   );
 }

@@ -139,7 +139,9 @@ function GroupList({ areDestroyed }: { areDestroyed: boolean }) {
     ),
   };
   const chosen = list.rows.filter((row) => selection.isChosen(row.name));
-  const actions = areDestroyed ? destroyed(selection.chosen) : [make, ...actionsOf(chosen), recover];
+  const actions = areDestroyed
+    ? destroyed(selection.chosen)
+    : [make, ...actionsOf(chosen), recover];
   const nothing = areDestroyed ? "No destroyed protection groups." : "No protection groups yet.";
   return (
     <>

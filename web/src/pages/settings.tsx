@@ -20,6 +20,7 @@ import {
   RenameArray,
 } from "../tasks/settings";
 import { to } from "../routes";
+import { AccessCards } from "./access";
 import { DirectoryCard } from "./directory";
 import { NetworkCard } from "./network";
 import { NotificationCards } from "./notifications";
@@ -48,6 +49,7 @@ function Section({ section }: { section: string }) {
     case "array":
     case "offloads":
     case "network":
+    case "access":
       return (
         <Loaded query={settings} what="settings">
           {(found) => {
@@ -61,7 +63,12 @@ function Section({ section }: { section: string }) {
   }
 }
 
-const CARDS = { array: ArrayCard, offloads: OffloadCard, network: NetworkCard } as const;
+const CARDS = {
+  array: ArrayCard,
+  offloads: OffloadCard,
+  network: NetworkCard,
+  access: AccessCards,
+} as const;
 
 function ArrayCard({ settings }: { settings: ArraySettings }) {
   const { role } = useSession();
@@ -152,7 +159,10 @@ function About() {
               ["Version", found.version],
               ["iSCSI name", <code key="target">{found.target_name}</code>],
               ["Portals", found.portals.join(", ")],
-              ["Writes are durable", found.durability === "commit" ? "When acknowledged" : "After a flush"],
+              [
+                "Writes are durable",
+                found.durability === "commit" ? "When acknowledged" : "After a flush",
+              ],
               ["Started", time(found.started_ms)],
             ]}
           />

@@ -6,8 +6,8 @@ export function Snapshots() {
   return (
     <Page title="Snapshots">
       <p className="muted">
-        Snapshots of all volumes, including those of protection groups. Create new ones on the page of
-        a volume or a group.
+        Snapshots of all volumes, including those of protection groups. Create new ones on the page
+        of a volume or a group.
       </p>
       <SnapshotList />
     </Page>

@@ -26,7 +26,11 @@ const USERS: Column<User>[] = [
   { head: "Role", cell: (row) => ROLES.find(([role]) => role === row.role)?.[1] ?? row.role },
   { head: "Tokens", number: true, cell: (row) => count(row.tokens) },
   { head: "Password", minor: true, cell: (row) => (row.password ? "Yes" : "No") },
-  { head: "Created", minor: true, cell: (row) => (row.built_in ? "Built in" : time(row.created_ms)) },
+  {
+    head: "Created",
+    minor: true,
+    cell: (row) => (row.built_in ? "Built in" : time(row.created_ms)),
+  },
 ];
 
 const TOKENS: Column<ApiToken>[] = [

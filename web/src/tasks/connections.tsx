@@ -151,7 +151,9 @@ export function Disconnect(props: Closing & { connections: RestConnection[] }) {
     >
       <p>{connections.map(shown).join(", ")}: hosts lose access at once.</p>
       {connections.some((one) => one.host_group.name) && (
-        <Notice>A volume connected through a host group is disconnected from all hosts of the group.</Notice>
+        <Notice>
+          A volume connected through a host group is disconnected from all hosts of the group.
+        </Notice>
       )}
     </Task>
   );

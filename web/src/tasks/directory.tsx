@@ -126,7 +126,12 @@ export function EditDirectory({ settings, close }: Setting) {
         value={userLogin}
         set={setUserLogin}
       />
-      <TextField label="User object class" hint="Empty: any." value={userClass} set={setUserClass} />
+      <TextField
+        label="User object class"
+        hint="Empty: any."
+        value={userClass}
+        set={setUserClass}
+      />
     </Task>
   );
 }

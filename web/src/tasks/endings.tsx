@@ -22,8 +22,13 @@ export interface Ending {
   close: () => void;
 }
 
-const listed = (names: string[]) =>
-  names.length <= 3 ? names.join(", ") : `${names.slice(0, 3).join(", ")} and ${names.length - 3} more`;
+/** The number of names that are listed. */
+const LISTED = 3;
+
+function listed(names: string[]): string {
+  const more = names.length - LISTED;
+  return more <= 0 ? names.join(", ") : `${names.slice(0, LISTED).join(", ")} and ${more} more`;
+}
 
 function titled(verb: string, { names, kind }: Ending): string {
   return names.length === 1 ? `${verb} ${names[0]}` : `${verb} ${names.length} ${kind}s`;
@@ -33,7 +38,8 @@ export function Destroy(ending: Ending & { along?: string }) {
   const { resource, names, query, along, cli, close } = ending;
   const run = async () => {
     await request("PATCH", rest(resource, { ...query, names }), { destroyed: true });
-    return `Destroyed ${listed(names)}. Recovery is possible until the eradication delay has passed.`;
+    const until = "Recovery is possible until the eradication delay has passed.";
+    return `Destroyed ${listed(names)}. ${until}`;
   };
   return (
     <Task

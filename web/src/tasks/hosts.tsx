@@ -109,7 +109,7 @@ export function EditChap({ host, close }: Closing & { host: RestHost }) {
       ? { host_user: "", host_password: "" }
       : { host_user: user.trim(), host_password: secret };
     await request("PATCH", rest("hosts", { names: host.name }), { chap });
-    return off ? `Host ${host.name} now logs in without CHAP.` : `Host ${host.name} now logs in with CHAP.`;
+    return `Host ${host.name} now logs in ${off ? "without" : "with"} CHAP.`;
   };
   return (
     <Task

@@ -43,7 +43,8 @@ export function EditRelay({ relay, close }: Closing & { relay: RestRelay }) {
   const run = async () => {
     const change = password === "" ? wanted : { ...wanted, password };
     await request("PATCH", rest("smtp-servers"), change);
-    return wanted.relay_host === "" ? "No mail is sent." : `Mail is sent through ${wanted.relay_host}.`;
+    const relayHost = wanted.relay_host;
+    return relayHost === "" ? "No mail is sent." : `Mail is sent through ${relayHost}.`;
   };
   return (
     <Task
@@ -112,7 +113,8 @@ export function AddWatcher({ close }: Closing) {
     >
       <TextField
         label="Addresses"
-        hint="One or more, separated by spaces or commas. They receive alerts of severity warning or higher."
+        hint="One or more, separated by spaces or commas. They receive alerts of severity warning or
+          higher."
         value={text}
         set={setText}
       />

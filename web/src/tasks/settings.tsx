@@ -57,7 +57,9 @@ export function EditOffloads(
   const run = async () => {
     const path = name === undefined ? own("settings") : own(["volumes", name]);
     await request("PATCH", path, { offloads: change, ...reduce });
-    return name === undefined ? "The offloads of the array were changed." : `The settings of ${name} were changed.`;
+    return name === undefined
+      ? "The offloads of the array were changed."
+      : `The settings of ${name} were changed.`;
   };
   return (
     <Task

@@ -172,7 +172,9 @@ export function CloneVolume({ source, close }: Closing & { source: string }) {
     >
       <TextField label="Name of the new volume" hint={NAME_HINT} value={name} set={setName} />
       <PodField value={pod} set={setPod} />
-      <p className="muted">A clone is created at once, and uses no space until it or its source is written.</p>
+      <p className="muted">
+        A clone is created at once, and uses no space until it or its source is written.
+      </p>
     </Task>
   );
 }
