@@ -72,7 +72,7 @@ fn add_missing(array: &Array, devices: &[Value]) -> Result<crate::command::Finis
         let names = devices.iter().filter_map(|device| device["name"].as_str());
         names.into_iter().any(|name| name.strip_prefix(&***place).is_some_and(in_directory))
     };
-    let place = places.iter().find(|place| !is_known(place)).context("no place is left")?;
+    let place = places.iter().find(|place| !is_known(place)).context("no directory is left")?;
     array.try_verb(&["device", "add", place])
 }
 

@@ -10,7 +10,8 @@ use tests_peer::devices::Listed;
 /// How many may be out at once.
 pub const OUT_MAX: usize = 2;
 /// The array's reasons for a device that was late. Any other reason is not the machine's fault.
-const REASONS: [&str; 3] = ["longer than elsewhere", "in a row were late", "has not answered for"];
+const REASONS: [&str; 3] =
+    ["longer than on other devices", "in a row were late", "has not responded for"];
 
 /// A device to which something is done.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +98,7 @@ mod tests {
         states.into_iter().map(one).collect()
     }
 
-    const LATE: Option<&str> = Some("a write took 50 ms longer than elsewhere");
+    const LATE: Option<&str> = Some("a write took 50 ms longer than on other devices");
     const HURT: Hurt = Hurt { device: 1, fails: true };
 
     #[test]

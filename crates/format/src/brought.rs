@@ -113,7 +113,7 @@ mod tests {
     use crate::entry::StoreFlags;
 
     #[test]
-    fn a_run_is_a_block_each_and_a_group_one_place() {
+    fn blocks_of_a_run_have_own_places_and_blocks_of_a_group_share_one() {
         let sums = [Fingerprint([1; 16]), Fingerprint([2; 16])];
         let run =
             Entry::Relocate { first: ChunkId(7), payload_units: 128, fingerprints: sums.to_vec() };

@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
     /// Takes `count` bytes.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], FormatError> {
         let end = self.at.checked_add(count).filter(|&end| end <= self.bytes.len());
-        let end = end.ok_or(FormatError { what: "the bytes end too early", offset: self.at })?;
+        let end = end.ok_or(FormatError { what: "truncated data", offset: self.at })?;
         let taken = &self.bytes[self.at..end];
         self.at = end;
         Ok(taken)

@@ -53,7 +53,7 @@ impl Compared {
         let (volume, start) = (VolumeId(reader.u64()?), reader.u64()?);
         let count = reader.u8()?;
         if count == 0 {
-            return Err(reader.error("a comparison of nothing"));
+            return Err(reader.error("a COMPARE AND WRITE of no sectors"));
         }
         let (nexus, old) = (Fingerprint(reader.array()?), Fingerprint(reader.array()?));
         let new = Fingerprint(reader.array()?);

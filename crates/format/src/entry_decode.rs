@@ -23,7 +23,7 @@ impl Entry {
         let mut own = Reader::new(bytes);
         let entry = Self::decode(&mut own)?;
         if own.remaining() > 0 {
-            return Err(reader.error("an entry is longer than what it says"));
+            return Err(reader.error("an entry is longer than its fields"));
         }
         Ok(Some(entry))
     }
@@ -89,7 +89,7 @@ impl Entry {
             18 => {
                 let (key, value) = decode_pair(reader)?;
                 if key.first() != Some(&TARGET_STATE_KEY) {
-                    return Err(reader.error("a key that is not of the target's state"));
+                    return Err(reader.error("a key outside the target's state"));
                 }
                 Ok(Self::TargetState { key, value })
             }
@@ -168,7 +168,7 @@ fn decode_relocated_group(reader: &mut Reader<'_>) -> Result<Entry, FormatError>
 fn decode_alias(reader: &mut Reader<'_>) -> Result<Entry, FormatError> {
     let (chunk, original) = (ChunkId(reader.u64()?), ChunkId(reader.u64()?));
     if original.0 == 0 || original >= chunk {
-        return Err(reader.error("an original that is not older than its alias"));
+        return Err(reader.error("an original that is newer than its alias"));
     }
     Ok(Entry::Alias { chunk, original })
 }

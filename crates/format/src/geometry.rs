@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_stands_in_the_other_half_of_its_segment() {
+    fn the_second_copy_is_in_the_other_half_of_the_segment() {
         let geometry = Geometry::for_capacity(1 << 30).unwrap();
         let half_units = (8 << 20) / 64;
         let at = |offset_units| Place { segment: 3, offset_units };
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn log_and_metadata_of_a_stripe_have_addresses_of_their_own() {
+    fn log_and_metadata_of_a_striped_segment_have_separate_addresses() {
         let plain = Geometry::of_segments(64 << 10, (16 << 20) + (40 << 16)).unwrap();
         let geometry = plain.with_columns(4).unwrap();
         assert_eq!(geometry.check(plain.pool_bytes(), SEGMENTS_MAX), Ok(geometry));

@@ -94,7 +94,7 @@ mod tests {
     use crate::page::PageRef;
 
     #[test]
-    fn pairs_survive_and_one_that_is_cut_off_is_an_error() {
+    fn pairs_round_trip_and_a_truncated_one_is_an_error() {
         let pairs: [(&[u8], &[u8]); 3] =
             [(b"", b"value"), (b"key", b""), (&[7; 255], &[8; 70_000])];
         let mut bytes = Vec::new();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_survive_and_others_are_none() {
+    fn leaf_rows_round_trip_and_invalid_ones_are_none() {
         let page = PageRef { place: Place { segment: 3, offset_units: 64 }, checksum: 77 };
         let row = LeafRow { first: StreamRef { page, length_bytes: 40 } };
         let mut raw = [9; ROW_BYTES];

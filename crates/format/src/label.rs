@@ -54,7 +54,7 @@ pub const LABEL_BYTES: usize = BLOCK_BYTES as usize;
 pub const LABEL_OFFSETS_BYTES: [u64; 2] = [2 << 20, 10 << 20];
 
 /// What is wrong with a label of a later version.
-pub const UNKNOWN_LABEL: &str = "it has a version of labels that is not known";
+pub const UNKNOWN_LABEL: &str = "the label has an unknown version";
 
 /// The id of a device, which never changes and is never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -213,13 +213,16 @@ impl Label {
         for zeros in [reader.offset()..PARTS_AT, RESERVED_AT..SUM_AT] {
             if bytes[zeros.clone()].iter().any(|byte| *byte != 0) {
                 let offset = zeros.start;
-                return Err(FormatError { what: "a label with what is not known", offset });
+                return Err(FormatError { what: "a label with unknown content", offset });
             }
         }
         let mut reader = Reader::new(&bytes[PARTS_AT..]);
         let parts = PartsMapRef { sequence: reader.u64()?, sum: reader.array()? };
         if parts.sequence == 0 && parts.sum != [0; 32] {
-            return Err(FormatError { what: "a label with the sum of no map", offset: PARTS_AT });
+            return Err(FormatError {
+                what: "a label with a checksum but no map of parts",
+                offset: PARTS_AT,
+            });
         }
         let label = Self { pool_id, device, number, sequence, epoch, members, parts };
         label.check()?;
@@ -249,7 +252,7 @@ impl Member {
         let [state, zeros @ ..] = reader.array::<6>()?;
         match MemberState::decode(state) {
             Some(state) if zeros == [0; 5] => Ok(Self { device, bytes, number, state }),
-            _ => Err(reader.error("a device whose state is not known")),
+            _ => Err(reader.error("a device in an unknown state")),
         }
     }
 }
@@ -315,19 +318,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused() {
+    fn unknown_values_are_refused() {
         assert!(forged(49, 1).is_ok());
         assert_eq!(forged(8, 2).unwrap_err().what, UNKNOWN_LABEL);
         for (at, value) in [
             (0, b'h'),
             (12, 1),          // a device that is no member
             (14, 65),         // too many
-            (14, 2),          // a third one behind the last
+            (14, 2),          // a third one after the last
             (32, 4),          // another device
             (64 + 24, 2),     // two of one number
             (64 + 26, 4),     // a state
             (64 + 31, 1),     // a reserved byte of a member
-            (PARTS_AT, 0),    // the sum of no map
+            (PARTS_AT, 0),    // a checksum without a map
             (RESERVED_AT, 1), // reserved for keys
             (SUM_AT - 1, 1),
         ] {

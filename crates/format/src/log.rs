@@ -217,10 +217,10 @@ impl RecordHeader {
             return Ok(None);
         }
         let own = record.get(begin..end);
-        let own = own.ok_or(FormatError { what: "the record ends too early", offset: begin })?;
+        let own = own.ok_or(FormatError { what: "a truncated record", offset: begin })?;
         let before = Self::decode(own)?;
         if before.ends().0 != own.len() || before.seal != self.previous {
-            return Err(FormatError { what: "no copy of the record before", offset: begin });
+            return Err(FormatError { what: "no copy of the previous record", offset: begin });
         }
         Ok(Some((before, own)))
     }
@@ -277,7 +277,7 @@ impl RecordHeader {
     /// Decodes the entries of a verified record.
     pub fn entries(&self, record: &[u8]) -> Result<Vec<Entry>, FormatError> {
         let Some(bytes) = record.get(RECORD_HEADER_BYTES..self.ends().0) else {
-            return Err(FormatError { what: "the record ends too early", offset: record.len() });
+            return Err(FormatError { what: "a truncated record", offset: record.len() });
         };
         let mut reader = Reader::new(bytes);
         let mut entries = Vec::new();
@@ -288,7 +288,7 @@ impl RecordHeader {
             }
         }
         if reader.remaining() > 0 {
-            return Err(reader.error("bytes behind the last entry"));
+            return Err(reader.error("bytes after the last entry"));
         }
         Ok(entries)
     }
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_has_what_the_one_before_it_says() {
+    fn a_record_has_a_copy_of_the_previous_one() {
         let keys = Keys::derive(&[1; 32]);
         for version in [RecordVersion::V2, RecordVersion::V3] {
             let (before, first, entries) = record(&keys, version, (5, Seal([3; 16]), &[]));

@@ -37,7 +37,7 @@ pub const LEVEL_MAX: u8 = 17;
 const VOLUME_BLOCKS_MAX: u64 = VOLUME_BYTES_MAX / BLOCK_BYTES;
 
 /// What is wrong with an entry of kind 5.
-const IN_ANOTHER_POOL: &str = "a map entry names data of another pool, which is not known";
+const IN_ANOTHER_POOL: &str = "a map entry refers to data of another pool, which is not supported";
 const KIND_SHIFT: u32 = 60;
 const ID_MASK: u64 = (1 << KIND_SHIFT) - 1;
 
@@ -217,7 +217,10 @@ impl Node {
             let raw = u64_at(bytes, offset);
             let entry = MapEntry::decode(raw).map_err(|error| FormatError { offset, ..error })?;
             if level == 1 && matches!(entry, MapEntry::Node(_)) {
-                return Err(FormatError { what: "an entry that its level can't have", offset });
+                return Err(FormatError {
+                    what: "an entry that is impossible at its level",
+                    offset,
+                });
             }
             *slot = raw;
         }
@@ -249,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_names_no_nodes() {
+    fn a_leaf_refers_to_no_nodes() {
         let mut bytes = [0; NODE_BYTES];
         Node::uniform(MapEntry::Chunk(ChunkId(9)), Fanout::DEFAULT).encode(&mut bytes);
         assert!(Node::decode(&bytes, 1).is_ok());
@@ -272,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_span_what_they_say() {
+    fn levels_have_their_spans() {
         let fanout = Fanout::DEFAULT;
         assert_eq!(fanout.span_blocks(1) * 4096, 1 << 20);
         assert_eq!(fanout.span_blocks(2) * 4096, 256 << 20);

@@ -160,7 +160,7 @@ pub fn decode_stream_piece(piece: &[u8]) -> Result<(StreamRef, &[u8]), FormatErr
     let length = reader.u32()? as usize;
     reader.u32()?;
     if length != reader.remaining() {
-        return Err(reader.error("a stream piece of another length"));
+        return Err(reader.error("a stream piece of a wrong length"));
     }
     let content = reader.bytes(length)?;
     Ok((next, content))

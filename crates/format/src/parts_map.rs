@@ -261,7 +261,7 @@ impl PartsMap {
     pub fn decode(bytes: &[u8]) -> Result<(Self, PartsMapRef), FormatError> {
         let header = Header::decode(bytes)?;
         let end = HEADER_BYTES + 4 * header.entries;
-        let Some(used) = bytes.get(..end) else { return error("a map that is cut off", end) };
+        let Some(used) = bytes.get(..end) else { return error("a truncated map of parts", end) };
         let sum = sum_of(used);
         if sum != bytes[SUM_AT..HEADER_BYTES] {
             return error("wrong checksum of a map of parts", SUM_AT);
@@ -273,7 +273,7 @@ impl PartsMap {
         let map = Self { pool_id, sequence, emptied, spares, made_with, columns, packed };
         map.check()?;
         if map.is_uniform() == has_several {
-            return error("a map of another version than its segments ask for", 8);
+            return error("a map whose version does not match its segments", 8);
         }
         Ok((map, PartsMapRef { sequence, sum }))
     }
@@ -283,7 +283,7 @@ impl PartsMap {
         all.retain(|packed| *packed != NONE);
         all.sort_unstable();
         if !all.is_sorted_by(|one, next| one < next) {
-            return error("a map with a part in two columns", HEADER_BYTES);
+            return error("a map with one part in two columns", HEADER_BYTES);
         }
         for segment in 1..self.segment_count() {
             let at = HEADER_BYTES + 4 * self.index(segment, 0);
@@ -323,7 +323,7 @@ struct Header {
 impl Header {
     fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let Some(header) = bytes.get(..HEADER_BYTES) else {
-            return error("a map that is cut off", bytes.len());
+            return error("a truncated map of parts", bytes.len());
         };
         let mut reader = Reader::new(header);
         if reader.array()? != MAGIC {
@@ -331,7 +331,7 @@ impl Header {
         }
         let version = reader.u32()?;
         if !VERSIONS.contains(&version) {
-            return error("it has a version of maps that is not known", 8);
+            return error("the map of parts has an unknown version", 8);
         }
         let [columns, spares, made_with, zero] = reader.array::<4>()?;
         let has_several = version == VERSIONS[1];
@@ -348,7 +348,7 @@ impl Header {
         }
         let emptied = reader.u64()?;
         if header[reader.offset()..SUM_AT].iter().any(|byte| *byte != 0) {
-            return error("a map with what is not known", reader.offset());
+            return error("a map with unknown content", reader.offset());
         }
         let entries = entries as usize;
         Ok(Self { columns, spares, made_with, has_several, pool_id, sequence, emptied, entries })

@@ -36,12 +36,12 @@ fn golden_bytes_of_a_map() {
 }
 
 #[test]
-fn what_is_not_known_is_refused() {
+fn unknown_values_are_refused() {
     let (bytes, _) = map().encode();
     for (at, value) in [
         (0, b'h'),
         (8, 3),  // a version
-        (8, 2),  // one that these segments do not ask for
+        (8, 2),  // one that these segments do not need
         (12, 2), // columns
         (12, 19),
         (14, 1),
@@ -71,7 +71,7 @@ fn what_is_not_known_is_refused() {
 }
 
 #[test]
-fn segments_have_widths_of_their_own() {
+fn segments_may_have_different_widths() {
     let part = |device, number| Part { device, number };
     let mut wide = map();
     wide.push(&[part(1, 5), part(2, 5), part(3, 5), part(4, 5), part(5, 5)]);
@@ -106,7 +106,7 @@ fn a_pool_without_a_map_has_each_segment_on_all_devices() {
 }
 
 #[test]
-fn places_of_a_map_are_apart_from_all_else() {
+fn the_locations_of_the_map_overlap_nothing() {
     use crate::label::LABEL_OFFSETS_BYTES;
     use crate::superblock::{SUPERBLOCK_OFFSETS_BYTES, SUPERBLOCK_STAND_IN_OFFSET_BYTES};
     let others = [LABEL_OFFSETS_BYTES, SUPERBLOCK_OFFSETS_BYTES].concat();

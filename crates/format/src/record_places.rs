@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn one_column_is_addressed_as_ever() {
+    fn with_one_column_blocks_are_contiguous() {
         let places = places(1, 4, (2, 5));
         assert_eq!((places.rows(), places.block(6)), (7, Place::of_block(7, 10)));
         assert_eq!(places.payload(70), Place { segment: 7, offset_units: 6 * 64 + 70 });
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_would_cross_its_segment_is_stopped() {
+    fn a_record_across_the_end_of_its_segment_panics() {
         assert!(std::panic::catch_unwind(|| places(3, 14, (1, 6))).is_err());
         assert_eq!(places(3, 14, (1, 5)).rows(), 2);
     }
@@ -153,7 +153,7 @@ mod tests {
         }
 
         #[test]
-        fn what_fits_takes_no_more_rows_than_there_are(columns in 1..=16u32, rows in 0..5000u32) {
+        fn records_that_fit_take_at_most_all_rows(columns in 1..=16u32, rows in 0..5000u32) {
             let blocks = blocks_that_fit(columns, rows);
             prop_assert!(blocks == 0 || rows_max(columns, blocks) <= rows);
             prop_assert!(rows < 9 || rows_max(columns, blocks + 1) > rows);

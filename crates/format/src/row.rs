@@ -192,7 +192,7 @@ mod tests {
     use crate::map::NodeId;
 
     #[test]
-    fn a_volume_is_no_longer_than_its_map() {
+    fn a_volume_is_at_most_as_long_as_its_map() {
         let mut raw = [0; ROW_BYTES];
         let handling = Handling::default();
         let root = MapEntry::Hole;
@@ -270,7 +270,7 @@ mod tests {
         volume.encode(&mut raw);
         assert_eq!(VolumeRow::decode(&raw, Fanout::DEFAULT), Some(volume));
         for (at, value) in [(18, 2), (20, 1), (27, 1), (28, 1), (31, 1)] {
-            let mut other = raw; // flags and fields that nobody knows
+            let mut other = raw; // unknown flags and fields
             other[at] = value;
             assert_eq!(VolumeRow::decode(&other, Fanout::DEFAULT), None, "byte {at}");
         }

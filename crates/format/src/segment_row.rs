@@ -118,11 +118,11 @@ impl SegmentRow {
             return error("a segment with impossible copies", 1);
         };
         if raw[COLUMNS_AT..LIVE_AT] != COLUMNS {
-            return error("a segment in a layout that is not known", COLUMNS_AT);
+            return error("a segment in an unknown layout", COLUMNS_AT);
         }
         for zeros in ZEROS {
             if raw[zeros.clone()].iter().any(|byte| *byte != 0) {
-                return error("a segment row with bytes that are not known", zeros.start);
+                return error("a segment row with unknown bytes", zeros.start);
             }
         }
         if u32_at(raw, NUMBER_AT) != segment {
@@ -220,9 +220,9 @@ mod tests {
         assert_eq!(raw.iter().filter(|byte| **byte != 0).count(), 10);
     }
 
-    /// Whatever is unknown is refused: each byte that is not part of a number.
+    /// Everything unknown is refused: each byte that is not part of a number.
     #[test]
-    fn what_is_not_known_is_refused() {
+    fn unknown_values_are_refused() {
         let raw = encoded(ROW, 3);
         let numbers = (LIVE_AT..LIVE_AT + 4).chain(LSN_AT..EPOCH_AT + 8);
         let numbers: Vec<usize> = numbers.collect();
@@ -234,7 +234,7 @@ mod tests {
                 assert!(SegmentRow::decode(&other, 3).is_err(), "bit {bit} of byte {at}");
             }
         }
-        assert!(SegmentRow::decode(&raw, 4).is_err(), "it is the row of another segment");
+        assert!(SegmentRow::decode(&raw, 4).is_err(), "the row is of another segment");
         let offset = |at: usize| {
             let mut other = raw;
             other[at] ^= 2;

@@ -79,14 +79,14 @@ pub const SUPERBLOCK_OFFSETS_BYTES: [u64; 2] = [0, 8 << 20];
 pub const SUPERBLOCK_STAND_IN_OFFSET_BYTES: u64 = 4 << 20;
 
 /// What is wrong with a superblock of a later version.
-pub const UNKNOWN_VERSION: &str = "it has a version of the format that is not known";
+pub const UNKNOWN_VERSION: &str = "the superblock has an unknown version of the format";
 /// What is wrong with a superblock that has an incompatible feature.
-pub const UNKNOWN_FEATURE: &str = "it has an incompatible feature that is not known";
+pub const UNKNOWN_FEATURE: &str = "the superblock has an unknown incompatible feature";
 
 /// What is wrong with a superblock of a striped pool without columns.
 const NO_STRIPES: &str = "impossible columns of a stripe";
 /// What is wrong with a superblock with key slots.
-const KEY_IN_SLOT: &str = "it has slots of keys, which are not known";
+const KEY_IN_SLOT: &str = "the superblock has key slots, which are not supported";
 
 /// The root of everything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -331,10 +331,13 @@ impl Superblock {
             !table.page.is_none() && (stream.length_bytes > 0 || !may_have_table)
         };
         if has_both(self.leaves, self.config, self.features.has_leaves()) {
-            return Err(FormatError { what: "a key-value space of two kinds", offset: LEAVES_AT });
+            return Err(FormatError {
+                what: "a key-value space both in leaves and in a stream",
+                offset: LEAVES_AT,
+            });
         }
         if has_both(self.segment_table, self.segments, self.features.has_segment_table()) {
-            let what = "a segment table of two kinds";
+            let what = "a segment table both in pages and in a stream";
             return Err(FormatError { what, offset: SEGMENT_TABLE_AT });
         }
         Ok(())

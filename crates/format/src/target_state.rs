@@ -252,7 +252,7 @@ impl HostState {
                     let rest = Self { exclusive: None, access: Vec::new(), ..first.clone() };
                     let own = Self { registrations: Vec::new(), ..part.clone() };
                     if (own, stated) != (rest, *of_first) {
-                        return Err(reader.error("a part of another state"));
+                        return Err(reader.error("a part of another volume's state"));
                     }
                     first.registrations = registrations;
                     first.registrations.extend(part.registrations);
@@ -262,7 +262,7 @@ impl HostState {
         let error = |what| FormatError { what, offset: 0 };
         let (whole, stated) = whole.ok_or_else(|| error("a state without parts"))?;
         if stated != count || whole.part_count() != count {
-            return Err(error("a part is missing, or there is one too many"));
+            return Err(error("a wrong number of parts"));
         }
         if whole.registrations.len() > REGISTRATIONS_MAX {
             return Err(error("more registrations than fit"));
@@ -292,7 +292,7 @@ impl HostState {
             return Err(reader.error("more than fits a part"));
         }
         if !is_first && access_count > 0 {
-            return Err(reader.error("access states behind the first part"));
+            return Err(reader.error("access states after the first part"));
         }
         let access = (0..access_count).map(|_| Ok((reader.u16()?, reader.u8()?)));
         let access = access.collect::<Result<_, FormatError>>()?;
@@ -333,7 +333,7 @@ impl NexusName {
         let (target_port, id) = (reader.u16()?, reader.array()?);
         let length = usize::from(reader.u8()?);
         let host = str::from_utf8(reader.bytes(length)?);
-        let host = host.map_err(|_| reader.error("a name that is no text"))?.to_owned();
+        let host = host.map_err(|_| reader.error("a name that is not UTF-8"))?.to_owned();
         Ok(Self { target_port, id, host })
     }
 }
@@ -348,7 +348,7 @@ fn version(reader: &mut Reader<'_>) -> Result<(), FormatError> {
 fn end(reader: &Reader<'_>) -> Result<(), FormatError> {
     match reader.remaining() {
         0 => Ok(()),
-        _ => Err(reader.error("bytes behind the end")),
+        _ => Err(reader.error("bytes after the end")),
     }
 }
 

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_begun_is_under_way_until_it_ends() {
+    fn a_transfer_is_in_progress_until_it_ends() {
         let device = DeviceCounters::default();
         for _ in 0..3 {
             device.reads.begin();

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_are_told_once_an_episode() {
+    fn failures_are_reported_once_per_episode() {
         let mut episode = Episode::default();
         let at = Duration::from_secs;
         assert_eq!(episode.end(at(0)), None);

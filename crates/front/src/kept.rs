@@ -21,10 +21,10 @@ pub enum LoadError {
     #[error("{0}")]
     Start(String),
     /// The stored reservations of a volume are invalid.
-    #[error("the stored reservations of volume {0} make no sense")]
+    #[error("the stored reservations of volume {0} are invalid")]
     Nonsense(VolumeId),
     /// The stored ROD tokens are invalid.
-    #[error("the stored ROD tokens make no sense: {0}")]
+    #[error("the stored ROD tokens are invalid: {0}")]
     Tokens(&'static str),
 }
 
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_on_the_way_to_the_array_and_back() {
+    fn stored_state_round_trips() {
         let held = |kind, number| Some(Reservation { kind, holder: nexus(number) });
         let (narrow, wide) = (Kind::WriteExclusive, Kind::ExclusiveAccessAllRegistrants);
         for reservation in [None, held(narrow, 15), held(wide, 1)] {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_incarnation_has_written_is_in_force_as_far_as_a_power_on_leaves_it() {
+    fn state_of_an_earlier_incarnation_is_in_force_as_far_as_a_power_on_keeps_it() {
         let access = [(1, AccessState::Standby)].into();
         let registrants = vec![registrant(1)];
         let kept = Kept { registrants, aptpl: true, access, ..Kept::default() };
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_mean_nothing_is_refused() {
+    fn invalid_stored_state_is_refused() {
         let good = to_stored(&Kept { registrants: vec![registrant(1)], ..Kept::default() });
         assert!(of_stored(good.clone()).is_some());
         let bad = [

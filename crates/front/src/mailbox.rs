@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_front_end_is_woken_once_for_all_that_a_turn_of_another_has_ended() {
+    fn a_front_end_is_woken_once_for_all_outcomes_of_another_turn() {
         let bells = [(); 3].map(|()| Bell::default());
         let mailboxes = bells.clone().map(|bell| Arc::new(Mailbox::new(Box::new(bell))));
         let rings = || bells.clone().map(|bell| bell.0.load(Ordering::Relaxed));

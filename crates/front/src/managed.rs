@@ -57,14 +57,14 @@ impl TargetRecords for Array {
 
     fn save(&self, volume: VolumeId, kept: Option<&Kept>) -> Result<(), SaveError> {
         self.keep_host_state(volume, kept.map(to_stored)).map_err(|error| {
-            tracing::error!("what hosts have set on volume {volume} can't be kept: {error}");
+            tracing::error!("the host state of volume {volume} can't be stored: {error}");
             save_error(&error)
         })
     }
 
     fn save_tokens(&self, unsaved: &UnsavedRods) -> Result<(), SaveError> {
         keep_tokens(self, unsaved).map_err(|error| {
-            tracing::error!("ROD tokens can't be kept: {error}");
+            tracing::error!("ROD tokens can't be stored: {error}");
             save_error(&error)
         })
     }

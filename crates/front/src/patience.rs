@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_earned_by_commands_and_spent_by_looking_in_vain() {
+    fn polling_time_is_earned_by_commands_and_spent_by_polling_in_vain() {
         let mut now = Duration::from_secs(1);
         let mut patience = Patience::new(Arc::default());
         assert!(!patience.is_left());
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_is_looked_for_by_a_thread_that_is_busy_alone() {
+    fn only_a_single_busy_thread_polls_for_a_commit() {
         let all = Arc::<BusyThreads>::default();
         let [mut one, mut other] = [(); 2].map(|()| Patience::new(all.clone()));
         one.earn_by_commit(SEVERAL);
@@ -135,7 +135,7 @@ mod tests {
         other.earn_by_commit(SEVERAL);
         assert!(!one.is_left() && !other.is_left());
         other.earn(SEVERAL);
-        assert!(other.is_left(), "reads are looked for beside others");
+        assert!(other.is_left(), "a thread polls for reads although others are busy");
         drop(other);
         one.earn_by_commit(SEVERAL);
         assert!(one.is_left());

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn one_turn_serves_all_that_wait_for_a_volume() {
+    fn one_save_serves_all_commands_that_wait_for_a_volume() {
         let rung = Arc::new(AtomicU32::new(0));
         let queue = SaverQueue::new(Box::new(Rings(rung.clone())));
         for (volume, thread, task) in [(7, 0, 1), (3, 1, 2), (7, 2, 3)] {
@@ -133,7 +133,7 @@ mod tests {
         queue.save_all(vec![VolumeId(3), VolumeId(9)]);
         queue.save_all(Vec::new());
         queue.save_tokens();
-        assert_eq!(rung.load(Ordering::Relaxed), 5, "not for nothing");
+        assert_eq!(rung.load(Ordering::Relaxed), 5, "not without need");
         let mut turns = Vec::new();
         while let Some((subject, waiting)) = queue.next() {
             let names: Vec<_> = waiting.iter().map(|w| (w.thread, w.task)).collect();

@@ -160,10 +160,10 @@ impl Refused {
     /// Returns the reason, in a few words.
     pub fn why(&self) -> &'static str {
         match self.status {
-            (2, 1) => "it does not prove who it is (CHAP)",
-            (2, 2) => "it is no host, or has no CHAP",
-            (2, 3) => "it asks for another target",
-            _ => "its login is refused",
+            (2, 1) => "it failed to authenticate (CHAP)",
+            (2, 2) => "it is not a known host, or has no CHAP secret",
+            (2, 3) => "it requested another target",
+            _ => "its login was refused",
         }
     }
 
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_counted_and_unknown_initiators_take_no_space() {
+    fn refusals_are_counted_and_unknown_initiators_take_bounded_space() {
         let refusals = Refusals::default();
         for _ in 0..3 {
             note(&refusals, "iqn.again", (2, 2), 1);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_come_for_a_day_is_forgotten_first() {
+    fn initiators_idle_for_a_day_are_forgotten_first() {
         let refusals = Refusals::default();
         for _ in 0..3 {
             note(&refusals, "iqn.old", (2, 2), 1);

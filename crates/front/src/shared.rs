@@ -199,14 +199,14 @@ impl Shared {
         self.scsi.set_time(u64::try_from(now_ms).unwrap_or(u64::MAX));
     }
 
-    /// Tells the target the time, and frees the data of ended ROD tokens. Blocks on commits, so a
+    /// Sets the target's time, and frees the data of ended ROD tokens. Blocks on commits, so a
     /// front end must not call it.
     pub fn sweep_tokens(&self) {
         self.set_time();
         let run = |request| match self.store.execute(request) {
             Ok(_) => true,
             Err(error) => {
-                tracing::warn!("the space of tokens that have ended is freed later: {error}");
+                tracing::warn!("the space of ended tokens is freed later: {error}");
                 false
             }
         };

@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bytes_of_a_command_are_kept_at_any_length() {
+    fn command_bytes_of_any_length_are_kept() {
         for len in [0, 6, 16, SHORT_BYTES, SHORT_BYTES + 1, 260] {
             let bytes: Vec<u8> = (0..len).map(|at| at as u8).collect();
             assert_eq!(CommandBytes::new(&bytes).get(), bytes);

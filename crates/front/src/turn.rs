@@ -182,7 +182,7 @@ mod tests {
             }
         }
         assert_eq!(started, TURN_BYTES / MIB);
-        assert!(turn.takes(4096, false), "what is small is not held up");
+        assert!(turn.takes(4096, false), "a small request is not parked");
         assert!(turn.has_parked() && turn.next().is_none());
         let mut order = Vec::new();
         while turn.has_parked() {
@@ -207,11 +207,15 @@ mod tests {
         assert_eq!(order, [30, 50, 90, 31, 91, 32, 33]);
         turn.park(3, 35, false);
         turn.park(3, 34, true);
-        assert_eq!([turn.next(), turn.next()], [Some(34), Some(35)], "what has begun is finished");
+        assert_eq!(
+            [turn.next(), turn.next()],
+            [Some(34), Some(35)],
+            "tasks that have begun go first"
+        );
     }
 
     #[test]
-    fn what_a_commit_lets_go_on_is_spread_over_turns() {
+    fn requests_that_continue_after_a_commit_are_spread_over_turns() {
         let mut turn = Turn::default();
         turn.begin();
         // 30 copies continue after one commit, on two connections.
@@ -234,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_read_at_once_than_it_may_be() {
+    fn reads_in_progress_are_limited() {
         let mut turn = Turn::default();
         let read = |mib: u64| VolumeRequest::Read {
             volume: block::VolumeId(1),
@@ -252,7 +256,7 @@ mod tests {
             turn.begin();
         }
         assert_eq!(reads.len() as u64 * 4 * MIB, READS_BYTES_MAX);
-        assert!(turn.takes(SMALL_BYTES, false), "what is small goes on");
+        assert!(turn.takes(SMALL_BYTES, false), "a small request continues");
         turn.park(1, 7, false);
         assert!(!turn.has_parked() && turn.next().is_none(), "the thread may sleep");
         drop(reads.pop());

@@ -142,7 +142,7 @@ impl Share {
         }
         budget.waiters.store(waiting.queue.len(), Ordering::Relaxed);
         drop(waiting);
-        // What was returned meanwhile has woken nobody.
+        // Memory that was returned meanwhile has woken no connection.
         let taken = self.try_take(bytes, connection);
         if taken.is_some() {
             budget.waiting.lock().forget(connection, budget);
@@ -184,7 +184,7 @@ impl Share {
     fn give(&self, bytes: usize) {
         let own = self.used.fetch_sub(bytes, Ordering::Relaxed);
         let all = self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
-        assert!(own >= bytes && all >= bytes, "more memory was given back than was taken");
+        assert!(own >= bytes && all >= bytes, "more memory was returned than was taken");
         if bytes > 0 && self.budget.waiters.load(Ordering::Relaxed) > 0 {
             self.budget.waiting.lock().next();
             self.budget.has_woken.store(true, Ordering::Release);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn one_gets_half_and_those_who_come_later_find_a_fair_share() {
+    fn one_initiator_gets_half_and_later_ones_a_fair_share() {
         let budget = Budget::new(64 * MIB);
         let shares = [0, 1, 2].map(|n| budget.share(&format!("iqn.{n}")));
         let mut first = greedy(&shares[0], 1);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_comes_back_with_its_owner() {
+    fn memory_is_returned_when_its_grant_is_dropped() {
         let budget = Budget::new(64 * MIB);
         let share = budget.share("iqn.0");
         let mut grant = share.add(3 * MIB);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_command_of_one_who_holds_nothing_is_not_starved() {
+    fn a_long_command_of_an_initiator_without_memory_is_not_starved() {
         let budget = Budget::new(32 * MIB);
         let shares: Vec<_> = (0..15).map(|n| budget.share(&format!("iqn.{n}"))).collect();
         let long = budget.share("long");
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_woken_in_turn_and_who_left_is_not() {
+    fn waiting_connections_are_woken_in_turn_and_closed_ones_are_not() {
         let budget = Budget::new(4 * MIB);
         let hog = budget.share("hog");
         let mut all = hog.add(8 * MIB);

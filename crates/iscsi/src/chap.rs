@@ -53,7 +53,7 @@ fn hash<H: md5::Digest>(parts: &[&[u8]]) -> Vec<u8> {
 pub(crate) struct Refused;
 
 enum State {
-    /// AuthMethod=CHAP was answered; CHAP_A is expected.
+    /// AuthMethod=CHAP was accepted; CHAP_A is expected.
     Algorithm,
     /// The challenge was sent; the response is expected.
     Response { algorithm: Algorithm, id: u8, challenge: [u8; CHALLENGE_BYTES] },
@@ -147,7 +147,7 @@ impl Chap {
         };
         let id = text::number(id).and_then(|id| u8::try_from(id).ok()).ok_or(Refused)?;
         let challenge = text::binary(challenge).ok_or(Refused)?;
-        // For a reflected challenge the target would compute the very response that it asked for.
+        // For a reflected challenge the target would compute the very response that it expects.
         if challenge.is_empty() || challenge.len() > CHALLENGE_BYTES_MAX || challenge == ours {
             return Err(Refused);
         }
@@ -221,7 +221,7 @@ mod tests {
 
     /// Otherwise an eavesdropper could replay a recorded login.
     #[test]
-    fn each_exchange_has_a_challenge_of_its_own() {
+    fn each_exchange_has_its_own_challenge() {
         let (mut one, mut other) = (chap(1), chap(2));
         let ((first, response), (second, _)) = (begin(&mut one), begin(&mut other));
         assert_ne!(first, second);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exchange_that_is_over_takes_nothing_more() {
+    fn a_finished_exchange_accepts_nothing_more() {
         let mut chap = chap(1);
         let (_, response) = begin(&mut chap);
         let keys =

@@ -60,7 +60,7 @@ pub struct Limits {
     pub output_bytes: usize,
     /// The text of one negotiation (login or text request), in bytes.
     pub text_bytes: usize,
-    /// How long a login may take.
+    /// The maximum duration of a login.
     pub login_timeout: Duration,
     /// How long a connection may be silent before it is pinged (NOP-In).
     pub ping_after: Duration,
@@ -154,7 +154,7 @@ impl fmt::Debug for TargetConfig {
 /// login on.
 pub trait Access: Send + Sync {
     /// Returns how the initiator with this name may log in; `None` if it may not (the login is
-    /// answered with 0202, authorization failure).
+    /// refused with 0202, authorization failure).
     fn initiator(&self, initiator_name: &str) -> Option<InitiatorAccess>;
 }
 

@@ -36,7 +36,7 @@ mod tests {
 
     /// RFC 7143, appendix A.4: the CRC examples.
     #[test]
-    fn the_examples_of_the_rfc() {
+    fn the_crc_examples_of_the_rfc_match() {
         assert_eq!(of(&[0; 32]), [0xaa, 0x36, 0x91, 0x8a]);
         assert_eq!(of(&[0xff; 32]), [0x43, 0xab, 0xa8, 0x62]);
         let up: Vec<u8> = (0..32).collect();

@@ -76,11 +76,11 @@ mod tests {
         guesses.failed(one, at(105));
         assert!(!guesses.may(one, at(109)) && guesses.may(one, at(110)));
         assert!(guesses.may(one, at(1000)));
-        assert!(!guesses.failed(one, at(1000)), "all is forgiven");
+        assert!(!guesses.failed(one, at(1000)), "all failures are forgiven");
     }
 
     #[test]
-    fn a_network_of_ipv6_is_one_and_the_table_is_bounded() {
+    fn an_ipv6_network_counts_as_one_address_and_the_table_is_bounded() {
         let mut guesses = Guesses::default();
         for n in 0..10 {
             guesses.failed(address(&format!("2001:db8::{n}")), Duration::ZERO);
@@ -91,6 +91,9 @@ mod tests {
             guesses.failed(IpAddr::V4((0x0a00_0000 + n).into()), Duration::ZERO);
         }
         assert_eq!(guesses.0.len(), ADDRESSES_MAX);
-        assert!(!guesses.may(address("2001:db8::1"), Duration::ZERO), "who fails most is kept");
+        assert!(
+            !guesses.may(address("2001:db8::1"), Duration::ZERO),
+            "the address with the most failures is kept"
+        );
     }
 }

@@ -132,7 +132,10 @@ impl<T> Receive<T> {
             incoming.done += n;
             bytes -= n;
         }
-        assert!(bytes <= self.buffer.len() - self.end, "more was received than there was room for");
+        assert!(
+            bytes <= self.buffer.len() - self.end,
+            "more bytes were received than fit the buffer"
+        );
         self.end += bytes;
     }
 

@@ -195,8 +195,8 @@ impl Session {
         self.max.load(Ordering::Acquire)
     }
 
-    /// Opens the window by one after a request with a place in it was answered. Because each
-    /// request closes it by one, MaxCmdSN never decreases and bounds the number of requests.
+    /// Opens the window by one after the response to a request with a place in it was sent. Because
+    /// each request closes it by one, MaxCmdSN never decreases and bounds the number of requests.
     fn free_place(&self) {
         if !self.is_frozen.load(Ordering::Acquire) {
             self.max.fetch_add(1, Ordering::AcqRel);

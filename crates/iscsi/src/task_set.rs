@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_go_in_the_order_of_their_numbers_and_immediate_ones_before_the_next() {
+    fn tasks_are_ordered_by_number_and_immediate_ones_precede_the_next() {
         let mut set = TaskSet::default();
         set.advance(u32::MAX);
         let third = set.enter(queued(SIMPLE), Some(2));
@@ -162,7 +162,7 @@ mod tests {
         let free = |set: &TaskSet| turns.map(|turn| set.is_free(turn));
         assert_eq!(free(&set), [true, false, false, false]);
         set.leave(first);
-        assert_eq!(free(&set), [true, true, false, false], "what is gone waits for nothing");
+        assert_eq!(free(&set), [true, true, false, false], "an ended task waits for nothing");
         set.leave(second);
         assert_eq!(free(&set), [true, true, true, false]);
         set.leave(immediate);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_woken_once_and_who_left_is_not() {
+    fn a_waiting_connection_is_woken_once_and_a_closed_one_is_not() {
         let mut set = TaskSet::default();
         let turns = [0, 1, 2, 3].map(|n| {
             let attribute = if n == 0 { ORDERED } else { SIMPLE };

@@ -112,7 +112,7 @@ impl Transmit {
 
     /// Notes that `bytes` of it were sent.
     pub(crate) fn transmitted(&mut self, bytes: usize) {
-        assert!(bytes <= self.waiting_bytes(), "more was sent than there was");
+        assert!(bytes <= self.waiting_bytes(), "more bytes were sent than were queued");
         self.sent += bytes;
         while let Some(front) = self.queue.front() {
             if self.sent < front.bytes {

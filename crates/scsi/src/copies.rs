@@ -10,7 +10,7 @@ use target::Token;
 use crate::limits::IDENTIFIED_MAX;
 use crate::sense::{Sense, SenseKey};
 
-/// What to keep of the copy (SPC-4, 6.4.3.2).
+/// Which result of the copy to keep (SPC-4, 6.4.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListUse {
     /// 00b: its result.

@@ -39,7 +39,7 @@ pub(crate) enum Unit<'a> {
     Volume(&'a Arc<VolumeAttributes>),
     /// The REPORT LUNS well-known logical unit.
     ReportLuns,
-    /// LUN 0 without a volume: it answers, so that hosts can ask for the other units.
+    /// LUN 0 without a volume: it responds, so that hosts can discover the other units.
     Empty,
     /// Nothing.
     Unknown,

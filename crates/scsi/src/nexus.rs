@@ -29,7 +29,7 @@ impl From<InitiatorPort> for HostPort {
 /// Returns the ISID of a host's port.
 pub(crate) fn isid_of(host: &HostPort) -> [u8; 6] {
     let [a, b, c, d, e, f, rest @ ..] = host.id;
-    debug_assert_eq!(rest, [0; 10], "no volume has hosts of two protocols");
+    debug_assert_eq!(rest, [0; 10], "an iSCSI nexus has an ISID of six bytes");
     [a, b, c, d, e, f]
 }
 

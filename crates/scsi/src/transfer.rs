@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_counted_where_each_command_has_them() {
+    fn the_block_count_is_read_at_each_commands_offset() {
         for (bytes, blocks) in [
             (&[(0, 0x0a)][..], 256),
             (&[(0, 0x0a), (4, 7)], 7),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_have_the_length_that_the_cdb_says() {
+    fn parameter_lists_have_the_length_of_the_cdb() {
         for (bytes, length) in [
             (&[(0, 0x15), (4, 9)][..], 9),
             (&[(0, 0x55), (7, 1), (8, 1)], 257),

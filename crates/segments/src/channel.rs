@@ -59,7 +59,7 @@ pub trait Channel {
     /// # Errors
     /// If the kernel refuses the call itself, or the medium does not support waiting.
     fn wait(&mut self) -> io::Result<()> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "its requests end when others say so"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "this medium does not support waiting"))
     }
 
     /// Returns the descriptors that signal (edge-triggered) that a request has completed or can

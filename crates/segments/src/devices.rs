@@ -120,13 +120,13 @@ pub enum DeviceError {
     #[error("the pool has no device {0}")]
     Unknown(u16),
     /// The pool is on one device, without labels of several.
-    #[error("the pool is on one device, and can't be given more; make one on several")]
+    #[error("the pool was created on one device, and can't get more: create a pool on several")]
     OnlyOne,
     /// The last device that is in stays in.
-    #[error("device {0} is the only one that has all of the pool")]
+    #[error("device {0} is the only one with all data of the pool")]
     Last(u16),
     /// Without it, too few devices are left to reconstruct the data.
-    #[error("with {are_in} devices in, none can be spared, and so not device {number}")]
+    #[error("device {number} is needed: {are_in} devices are in, and none can be spared")]
     Needed {
         /// The number of the device.
         number: u16,
@@ -134,7 +134,7 @@ pub enum DeviceError {
         are_in: usize,
     },
     /// A striped pool without a map of parts can't get or lose devices, only replace them.
-    #[error("the pool has no map of parts, and keeps its {0} devices: replace one that is out")]
+    #[error("the pool has no map of parts: its {0} devices can only be replaced once they are out")]
     InStripes(usize),
     /// The other devices have too few parts for the pool's segments, even at their narrowest.
     #[error("without device {number} there is room for {has} of the pool's {needs} segments")]
@@ -157,7 +157,7 @@ pub enum DeviceError {
         instead: &'static str,
     },
     /// It is too small.
-    #[error("it has {has_bytes} bytes, and the pool {needs_bytes}")]
+    #[error("it has {has_bytes} bytes, but the pool needs {needs_bytes}")]
     Small {
         /// Its size.
         has_bytes: u64,
@@ -165,7 +165,7 @@ pub enum DeviceError {
         needs_bytes: u64,
     },
     /// The pool has the maximum number of devices.
-    #[error("the pool has {0} devices, which is the most that it can have")]
+    #[error("the pool has {0} devices, which is the maximum")]
     Full(usize),
     /// The devices failed.
     #[error(transparent)]

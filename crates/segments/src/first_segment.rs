@@ -19,7 +19,7 @@ pub(crate) fn read_at<T>(
     decode: impl FnOnce(&[u8]) -> Result<T, FormatError>,
 ) -> Result<T, FormatError> {
     if offset_bytes + BLOCK_BYTES > disk.len_bytes() {
-        return Err(FormatError { what: "the device ends before it", offset: 0 });
+        return Err(FormatError { what: "the device is too short for it", offset: 0 });
     }
     let mut frames = [FrameMut::zeroed()];
     if disk.read_patiently(offset_bytes, &mut frames).is_err() {

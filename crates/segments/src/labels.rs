@@ -105,7 +105,7 @@ fn other_device(label: &Label, root: &Superblock) -> RootError {
     let of_pool = |pool_id: [u8; 16]| pool_id.map(|byte| format!("{byte:02x}")).concat();
     let text = match label.pool_id == root.pool_id {
         true => format!(
-            "device {} of {} of a pool, of which it is not all",
+            "device {} of {} of a pool on several devices",
             label.number,
             label.members.len()
         ),

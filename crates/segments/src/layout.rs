@@ -41,7 +41,7 @@ impl Layout {
         assert!(
             geometry.contains(place, (frame_count * FRAME_BYTES) as u64)
                 && place.offset_units.is_multiple_of(UNITS_PER_BLOCK),
-            "{frame_count} blocks at {place:?} are not inside of one of {} segments",
+            "{frame_count} blocks at {place:?} are not within one of {} segments",
             geometry.segment_count
         );
         let offset_bytes = geometry.offset_bytes(place);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_on_the_device_where_its_segment_is() {
+    fn a_place_is_within_its_segment_on_the_device() {
         let last = Place { segment: 15, offset_units: 15 * 64 };
         assert_eq!(of(Place { segment: 1, offset_units: 0 }, 16).unwrap(), 16 << 20);
         assert_eq!(of(last, 1).unwrap(), (16 << 20) + (14 << 16) + (15 << 12));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_come_and_keep_their_size() {
+    fn added_segments_keep_the_size() {
         let layout = Layout::default();
         layout.set(GEOMETRY);
         layout.set(Geometry { segment_count: 17, ..GEOMETRY });

@@ -79,7 +79,7 @@ impl Local {
     pub fn notices(&self) -> Vec<String> {
         let slow = self.latency.map(|latency| {
             let ms = latency.as_secs_f64() * 1e3;
-            format!("each request to the device is held back for {ms} ms, for tests")
+            format!("each request to the device is delayed by {ms} ms, for tests")
         });
         let file = self.file.iter().flat_map(|file| file.notices().iter().cloned());
         file.chain(slow).collect()
@@ -150,7 +150,7 @@ impl Segments for Local {
         labels::check(&*self.disk, &root)?;
         if root.features.has_stripes() {
             // Its label is bad; otherwise it would not be opened as a single device.
-            let text = "it is one of several devices in stripes, whose label can't be read";
+            let text = "it is one of several devices of a striped pool; its label can't be read";
             return Err(RootError::None(text.into()));
         }
         self.roots.set(roots);
@@ -194,7 +194,7 @@ impl Segments for Local {
 
     fn channel(&self, entries: u32) -> io::Result<Box<dyn Channel>> {
         let Some(file) = &self.file else {
-            let text = "there are no channels to this disk";
+            let text = "this disk does not support channels";
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         };
         let ring = Ring::new(file.clone(), entries);

@@ -81,7 +81,7 @@ fn made() -> (Arc<Refusing>, Local) {
 }
 
 #[test]
-fn what_is_appended_is_read_at_its_place() {
+fn appended_data_is_read_at_its_place() {
     let (disk, local) = made();
     let place = Place::of_block(3, 7);
     let frames = [1, 2].map(|byte| FrameMut::from_bytes(&[byte; FRAME_BYTES]).freeze());
@@ -93,9 +93,9 @@ fn what_is_appended_is_read_at_its_place() {
     assert_eq!(local.locate(place), GEOMETRY.offset_bytes(place));
 }
 
-/// Whatever is there belongs to another segment.
+/// Other offsets belong to other segments.
 #[test]
-fn nothing_leaves_its_segment() {
+fn requests_beyond_a_segment_panic() {
     let (_disk, local) = made();
     let panics = |call: &dyn Fn(&Local)| {
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call(&local))).is_err()
@@ -109,7 +109,7 @@ fn nothing_leaves_its_segment() {
 }
 
 #[test]
-fn the_root_is_replaced_only_by_a_caller_that_knows_it() {
+fn the_root_is_replaced_only_by_a_caller_that_has_read_it() {
     let (_disk, local) = made();
     local.swap_root(2, &superblock(3)).unwrap();
     let error = local.swap_root(2, &superblock(4)).unwrap_err();
@@ -130,7 +130,7 @@ fn a_root_that_was_not_read_is_not_replaced() {
 /// One copy can't be written: at any time one of the others is whole, and its stand-in is never
 /// taken for the newest once the copy is whole again.
 #[test]
-fn one_copy_is_whole_at_any_time() {
+fn one_copy_is_valid_at_any_time() {
     for bad in SUPERBLOCK_OFFSETS_BYTES {
         let (disk, local) = made();
         disk.refuse([bad]);
@@ -165,7 +165,7 @@ fn one_copy_is_whole_at_any_time() {
 }
 
 #[test]
-fn a_bad_copy_is_mended_in_its_place() {
+fn a_bad_copy_is_repaired_in_place() {
     let (disk, local) = made();
     local.swap_root(2, &superblock(3)).unwrap();
     for (copy, root) in [(1, superblock(3)), (0, superblock(4))] {
@@ -174,11 +174,11 @@ fn a_bad_copy_is_mended_in_its_place() {
         assert!(local.root_copies().iter().all(Result::is_ok));
         assert_eq!(local.read_root().unwrap(), root);
     }
-    assert!(local.mend_root(0, &superblock(6)).is_err(), "nobody has written 5");
+    assert!(local.mend_root(0, &superblock(6)).is_err(), "root 5 was never written");
 }
 
 #[test]
-fn a_root_that_names_more_than_there_is_is_refused() {
+fn a_root_larger_than_its_device_is_refused() {
     let (disk, local) = made();
     let larger = Superblock { capacity_bytes: disk.len_bytes() + 4096, ..superblock(3) };
     local.swap_root(2, &larger).unwrap();
@@ -188,7 +188,7 @@ fn a_root_that_names_more_than_there_is_is_refused() {
 }
 
 #[test]
-fn an_epoch_is_fenced_by_what_there_is_and_never_goes_back() {
+fn an_epoch_is_fenced_and_never_decreases() {
     let dir = tempfile::tempdir().unwrap();
     let file = FileDisk::create(&dir.path().join("disk"), GEOMETRY.pool_bytes()).unwrap();
     let local = Local::new(Arc::new(file));
@@ -199,13 +199,13 @@ fn an_epoch_is_fenced_by_what_there_is_and_never_goes_back() {
     assert_eq!(memory.fence(1).unwrap(), Fence::Memory);
     let back = std::panic::AssertUnwindSafe(|| local.fence(3));
     assert!(std::panic::catch_unwind(back).is_err());
-    // As it says, nobody else can open it meanwhile.
+    // As the fence says, no other process can open it meanwhile.
     let again = FileDisk::open(&dir.path().join("disk"));
     assert_eq!(again.unwrap_err().kind(), io::ErrorKind::WouldBlock);
 }
 
 #[test]
-fn what_grows_is_had_before_it_is_laid_out() {
+fn a_device_grows_before_its_new_segments_are_used() {
     let dir = tempfile::tempdir().unwrap();
     let file = FileDisk::create(&dir.path().join("disk"), GEOMETRY.pool_bytes()).unwrap();
     let local = Local::new(Arc::new(file));
@@ -230,7 +230,7 @@ fn root_without_labels() -> Superblock {
 }
 
 #[test]
-fn a_device_says_of_which_pool_it_is() {
+fn a_device_label_identifies_its_pool() {
     let (disk, local) = made();
     let label = Label::of_only(&superblock(1));
     assert_eq!(label.members.len(), 1);
@@ -309,7 +309,7 @@ fn labels_of_a_later_version_stay() {
 
 /// A label may be left from the pool that the device held before.
 #[test]
-fn labels_do_not_count_in_a_pool_without_them() {
+fn labels_are_ignored_in_a_pool_without_them() {
     let disk = Arc::<Refusing>::default();
     let stranger = Label::of_only(&Superblock { pool_id: [8; 16], ..superblock(1) });
     put_label(&disk, LABEL_OFFSETS_BYTES[0], &stranger);

@@ -140,7 +140,7 @@ impl Parts {
         devices.rotate_left(segment as usize % columns);
         let parts: Vec<Part> =
             devices.into_iter().filter_map(|(number, _)| self.take_on(number)).collect();
-        assert_eq!(parts.len(), columns, "all of these have free parts");
+        assert_eq!(parts.len(), columns, "all of these devices have free parts");
         Some(parts)
     }
 

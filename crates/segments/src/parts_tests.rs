@@ -54,7 +54,7 @@ fn a_segment_takes_the_devices_with_the_most_free_parts() {
 }
 
 #[test]
-fn parity_goes_around_all_devices() {
+fn parity_rotates_over_all_devices() {
     let mut parts = parts_of(&[60; 6]);
     let mut parity_on = [0; 6];
     for segment in 0..60 {
@@ -106,7 +106,7 @@ fn a_column_is_moved_to_a_device_without_one() {
 }
 
 #[test]
-fn the_formula_holds_where_numbers_are_large() {
+fn the_formula_holds_for_large_numbers() {
     assert_eq!(segments_left(&[3 << 30; 36], 18), u32::MAX, "there are no more numbers");
     assert_eq!(segments_left(&[1 << 30; 36], 18), 2 << 30);
     assert_eq!(segments_left(&[u32::MAX; 18], 18), u32::MAX);
@@ -117,7 +117,7 @@ fn the_formula_holds_where_numbers_are_large() {
 /// For all devices with up to 3 free parts, up to 4 of them, and all widths, the formula, taking
 /// those with the most free parts, and the best of all choices give the same number.
 #[test]
-fn the_formula_is_what_can_be_opened_of_small_numbers() {
+fn the_formula_is_exact_for_small_numbers() {
     for devices in 0..=4u32 {
         for code in 0..4u32.pow(devices) {
             let mut free: Vec<u32> =
@@ -137,7 +137,7 @@ fn the_formula_is_what_can_be_opened_of_small_numbers() {
 
 proptest! {
     #[test]
-    fn the_formula_is_what_can_be_opened(
+    fn the_formula_matches_greedy_allocation(
         free in prop::collection::vec(0..60u32, 0..=48),
         shards in 1..=18usize,
     ) {
@@ -168,7 +168,7 @@ proptest! {
         prop_assert_eq!(parts.allot(room, columns), None);
     }
 
-    /// Whatever is taken and given back, the numbers are those of a set.
+    /// After anything was taken and given back, the numbers are those of a set.
     #[test]
     fn free_parts_are_a_set(
         counts in prop::collection::vec(0..200u32, 1..4),

@@ -44,7 +44,7 @@ impl StripePlan {
         let count = device_bytes.len();
         let columns = stripe_columns(count, spares);
         if columns < 4 || count > DEVICES_MAX {
-            let what = "stripes take 4 to 48 devices, without the spare ones";
+            let what = "a striped pool needs 4 to 48 devices besides spares";
             return Err(FormatError { what, offset: 0 });
         }
         let mut bytes = part_bytes.unwrap_or(SEGMENT_BYTES_MIN);
@@ -128,7 +128,7 @@ impl StripePlan {
         map.spares = self.spares;
         for segment in 1..self.geometry.segment_count {
             let taken = parts.allot_widest(segment, self.columns().into());
-            map.push(&taken.expect("the plan has counted it"));
+            map.push(&taken.expect("the plan has room for it"));
         }
         map
     }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_segments_as_devices_hold() {
+    fn a_plan_has_as_many_segments_as_devices_hold() {
         assert_eq!(segments(&[40; 6], 0), 40);
         // One of seven is spare: 7 x 40 parts, of which 40 stay free.
         assert_eq!(segments(&[40; 7], 1), 40);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capacity_that_is_asked_for_leaves_the_rest_free() {
+    fn a_requested_capacity_leaves_the_rest_free() {
         let plan = |capacity| StripePlan::new(&[device(40); 6], 0, Some(capacity), Some(PART));
         let mixed = [device(40), device(40), device(40), device(40), device(20)];
         let of_mixed = |capacity| StripePlan::new(&mixed, 0, Some(capacity), Some(PART)).unwrap();
@@ -213,7 +213,7 @@ mod tests {
 
     /// A pool on as many equal devices as columns is the same as one without a map.
     #[test]
-    fn the_map_of_equal_devices_is_the_one_without() {
+    fn the_map_of_equal_devices_matches_the_layout_without_a_map() {
         let plan = StripePlan::new(&[device(40); 6], 0, None, Some(PART)).unwrap();
         let all = PartsMap::over_all([1; 16], 6, 41).successor();
         assert_eq!(plan.map([1; 16]), all);
@@ -224,7 +224,7 @@ mod tests {
         /// No part is in two columns, all parts are within their devices, and whichever devices are
         /// lost, the others have as many free parts as the lost ones had columns.
         #[test]
-        fn a_map_is_what_it_has_to_be(
+        fn a_map_keeps_its_rules(
             counts in prop::collection::vec(20..60u64, 4..=12),
             spares in 0..=2usize,
         ) {

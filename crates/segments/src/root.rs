@@ -63,7 +63,8 @@ impl<T> SinceRead<T> {
         call: impl FnOnce(&mut T) -> Result<R, RootError>,
     ) -> Result<R, RootError> {
         let mut known = self.lock();
-        let known = known.as_mut().ok_or_else(|| RootError::None("it was not read yet".into()))?;
+        let known =
+            known.as_mut().ok_or_else(|| RootError::None("the root was not read yet".into()))?;
         call(known)
     }
 
@@ -150,7 +151,7 @@ impl Roots {
         disk: &dyn Disk,
         newest: &Superblock,
     ) -> Result<(), RootError> {
-        assert_eq!(newest.sequence, self.sequence, "it is the newest");
+        assert_eq!(newest.sequence, self.sequence, "the root is the newest");
         self.write(disk, newest)
     }
 
@@ -165,7 +166,7 @@ impl Roots {
         if self.sequence != expected {
             return Err(RootError::Overtaken { expected, found: self.sequence });
         }
-        assert!(next.sequence > expected, "the root is replaced by its successor only");
+        assert!(next.sequence > expected, "a root is replaced only by its successor");
         self.replace(disk, next)
     }
 

@@ -171,7 +171,7 @@ pub trait Segments: Send + Sync {
     /// # Errors
     /// Those of the device; `NotConnected` or `NotFound` if the device with this copy is not in.
     fn read_copy(&self, place: Place, copy: u32, frames: &mut [FrameMut]) -> io::Result<()> {
-        assert_eq!(copy, 0, "there is one copy");
+        assert_eq!(copy, 0, "the medium has one copy");
         self.read_patiently(place, frames)
     }
 
@@ -181,7 +181,7 @@ pub trait Segments: Send + Sync {
     /// # Errors
     /// Those of the device; that there is no redundancy, and so no way to know the right data.
     fn mend(&self, _place: Place, _copy: u32, _frames: &[Frame]) -> io::Result<()> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "there is one copy"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "the medium has one copy"))
     }
 
     /// Returns the devices of the pool, by number.
@@ -208,7 +208,7 @@ pub trait Segments: Send + Sync {
     /// # Errors
     /// Those of a device, which then is out; that the target does not lack anything (any more).
     fn copy_to(&self, _who: Lacking, _place: Place, _frames: &[Frame]) -> io::Result<()> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "there is one device"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "the pool is on one device"))
     }
 
     /// Rebuilds these rows of a segment for a target that lacks them, in a striped pool: columns of
@@ -224,7 +224,7 @@ pub trait Segments: Send + Sync {
         _is_metadata: bool,
         _rows: Range<u32>,
     ) -> io::Result<Rebuilt> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "there are no stripes"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "the pool is not striped"))
     }
 
     /// Returns whether P and Q of these rows of the log match the data, in a striped pool.
@@ -232,7 +232,7 @@ pub trait Segments: Send + Sync {
     /// # Errors
     /// If a device is not in, or can't be read.
     fn verify_rows(&self, _segment: u32, _rows: Range<u32>) -> io::Result<bool> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "there are no stripes"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "the pool is not striped"))
     }
 
     /// Ends catching up of a target that lacks nothing any more. When this returns, the device is
@@ -242,7 +242,7 @@ pub trait Segments: Send + Sync {
     /// # Errors
     /// As [`Segments::copy_to`].
     fn given(&self, _who: Lacking) -> io::Result<()> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "there is one device"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "the pool is on one device"))
     }
 
     /// Takes a device out, for the reason `why`: it is not used any more.
@@ -296,10 +296,10 @@ pub enum RootError {
     #[error("{0}")]
     None(String),
     /// The root was written by a newer version of Holdfast: why it can't be read.
-    #[error("it was written by a newer version: {0}")]
+    #[error("the pool was written by a newer version: {0}")]
     Newer(String),
     /// The pool is larger than its medium.
-    #[error("the pool has {wants_bytes} bytes, but its device only {has_bytes}")]
+    #[error("the pool has {wants_bytes} bytes, but its device has only {has_bytes}")]
     Short {
         /// The size in the root.
         wants_bytes: u64,
@@ -307,7 +307,7 @@ pub enum RootError {
         has_bytes: u64,
     },
     /// The label says that this is another device, or one of another pool.
-    #[error("its root is of pool {pool}, and its label says that it is {label}")]
+    #[error("its root is of pool {pool}, but its label is that of {label}")]
     OtherDevice {
         /// The pool in the label.
         label: String,
@@ -315,7 +315,7 @@ pub enum RootError {
         pool: String,
     },
     /// The root is not the expected one.
-    #[error("root {expected} was expected, and {found} is there")]
+    #[error("root {expected} was expected, but {found} was found")]
     Overtaken {
         /// The sequence number that was expected.
         expected: u64,

@@ -39,7 +39,7 @@ fn filled(byte: u8) -> Frame {
 fn collect(channel: &mut dyn Channel, count: usize) -> Vec<Completion> {
     let (started, mut out) = (Instant::now(), Vec::new());
     while out.len() < count {
-        assert!(started.elapsed() < Duration::from_secs(30), "they do not end: {out:?}");
+        assert!(started.elapsed() < Duration::from_secs(30), "they do not complete: {out:?}");
         channel.complete(&mut out).unwrap();
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -47,7 +47,7 @@ fn collect(channel: &mut dyn Channel, count: usize) -> Vec<Completion> {
 }
 
 #[test]
-fn all_that_was_queued_is_on_its_way_before_the_first_has_ended() {
+fn all_queued_requests_are_in_flight_before_the_first_completes() {
     let (_dir, local) = slowed(NEVER);
     let mut channel = local.channel(64).unwrap();
     for block in 0..64 {
@@ -55,13 +55,13 @@ fn all_that_was_queued_is_on_its_way_before_the_first_has_ended() {
         channel.submit().unwrap();
         let mut out = Vec::new();
         channel.complete(&mut out).unwrap();
-        assert!(out.is_empty(), "one has ended before its time");
+        assert!(out.is_empty(), "one has completed too early");
     }
     assert_eq!(channel.in_flight(), 64);
 }
 
 #[test]
-fn many_together_take_one_latency_and_not_one_each() {
+fn parallel_requests_take_one_latency_together() {
     let latency = Duration::from_millis(100);
     let (_dir, local) = slowed(latency);
     let mut channel = local.channel(64).unwrap();
@@ -89,7 +89,7 @@ fn many_together_take_one_latency_and_not_one_each() {
 
 /// The caller polls the channel only when a descriptor is readable.
 #[test]
-fn a_poller_hears_when_the_time_has_come() {
+fn a_poller_is_signaled_when_the_delay_expires() {
     let (_dir, local) = slowed(Duration::from_millis(30));
     let mut channel = local.channel(8).unwrap();
     assert!(channel.next_retry().is_none());
@@ -108,7 +108,7 @@ fn a_poller_hears_when_the_time_has_come() {
 
 /// The file is shorter than its declared length, as after a failed growth.
 #[test]
-fn what_the_medium_does_not_have_is_refused_at_once() {
+fn a_request_beyond_the_medium_is_refused_at_once() {
     let (_dir, local) = slowed(NEVER);
     local.lay_out(Geometry { segment_count: 17, ..GEOMETRY });
     let mut channel = local.channel(8).unwrap();
@@ -137,7 +137,7 @@ fn requests_continue_in_order() {
 }
 
 #[test]
-fn who_may_wait_waits_at_each_request() {
+fn a_blocking_caller_waits_at_each_request() {
     let latency = Duration::from_millis(5);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("disk");
@@ -163,7 +163,7 @@ fn who_may_wait_waits_at_each_request() {
 
 /// Waiting lasts no longer than the delay, and does not spin.
 #[test]
-fn waiting_ends_with_what_was_held_back() {
+fn waiting_ends_when_the_delayed_request_completes() {
     let (_dir, local) = slowed(Duration::from_millis(2));
     local.append(at(0), &[filled(7)]).unwrap();
     let mut channel = local.channel(8).unwrap();

@@ -101,7 +101,7 @@ pub enum VolumeChange {
         /// The kinds of reduction that are off.
         handling: Handling,
     },
-    /// Ends a volume or a snapshot; what only it held is freed afterwards
+    /// Deletes a volume or a snapshot; what only it referred to is freed afterwards
     /// ([`crate::Store::housekeep`]).
     Destroy {
         /// The volume.

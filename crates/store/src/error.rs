@@ -37,7 +37,7 @@ pub enum StoreError {
     },
     /// Metadata is not in memory, and the code that needs it does not wait for the device. Never
     /// returned to callers.
-    #[error("it is not in memory")]
+    #[error("metadata is not in memory")]
     Absent,
     /// The request is invalid.
     #[error("{0}")]

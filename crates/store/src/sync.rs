@@ -49,7 +49,7 @@ mod modelled {
         }
 
         pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-            let entered = self.entry.lock().expect("nobody fails with it");
+            let entered = self.entry.lock().expect("no thread panics while it holds the lock");
             MutexGuard::unlocked(guard, || drop(self.condition.wait(entered)));
         }
 
@@ -59,7 +59,7 @@ mod modelled {
 
         /// The number of woken threads is not known.
         pub(crate) fn notify_all(&self) -> usize {
-            let _entered = self.entry.lock().expect("nobody fails with it");
+            let _entered = self.entry.lock().expect("no thread panics while it holds the lock");
             self.condition.notify_all();
             0
         }

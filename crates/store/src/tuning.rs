@@ -185,7 +185,7 @@ impl Tuning {
             return Ok(());
         }
         let bytes = geometry.segment_bytes();
-        Err(StoreError::Size(format!("its segments of {bytes} bytes are too small for a record")))
+        Err(StoreError::Size(format!("segments of {bytes} bytes are too small for a record")))
     }
 
     /// Returns whether segments of which this many blocks must be moved have too many parts for one
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_tuning_fits_its_segments_and_no_smaller_ones() {
+    fn each_tuning_requires_segments_of_its_minimum_size() {
         let usual = Geometry::for_capacity(1 << 30).unwrap();
         let small = Geometry::of_segments(64 << 10, 32 << 20).unwrap();
         assert!(Tuning::DEFAULT.check(usual).is_ok() && Tuning::SMALL.check(usual).is_ok());

@@ -153,12 +153,12 @@ pub(crate) struct Marks {
 
 impl Marks {
     pub(crate) fn none(ids: Vec<VolumeId>) -> Self {
-        assert!(ids.is_sorted(), "units are looked up by bisection");
+        assert!(ids.is_sorted(), "units are sorted for binary search");
         Self { bits: vec![0; ids.len().div_ceil(64)], ids, left: 0 }
     }
 
     pub(crate) fn all(ids: Vec<VolumeId>) -> Self {
-        assert!(ids.is_sorted(), "units are looked up by bisection");
+        assert!(ids.is_sorted(), "units are sorted for binary search");
         let left = ids.len();
         Self { bits: vec![u64::MAX; left.div_ceil(64)], ids, left }
     }

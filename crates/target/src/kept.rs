@@ -129,19 +129,19 @@ impl Kept {
             return Some("a nexus is registered twice");
         }
         if nexuses.len() > REGISTRANTS_MAX {
-            return Some("more nexuses are registered than can be");
+            return Some("too many nexuses are registered");
         }
         if self.registrants.iter().any(|who| who.key == 0) {
             return Some("a nexus is registered with the key 0");
         }
         if self.exclusive.is_some() && !nexuses.is_empty() {
-            return Some("it is held by RESERVE, and nexuses are registered");
+            return Some("it is held by RESERVE, but nexuses are registered");
         }
         let is_held = self.reservation.as_ref().is_none_or(|held| match held.kind {
             kind if kind.all_registrants() => !nexuses.is_empty(),
             _ => nexuses.contains(&held.holder),
         });
-        (!is_held).then_some("nobody who is registered holds the reservation")
+        (!is_held).then_some("the holder of the reservation is not registered")
     }
 
     /// Returns the key of a nexus, if it is registered.

@@ -356,7 +356,7 @@ impl Nexus {
     }
 }
 
-/// Tells a command of several requests whether PREEMPT AND ABORT has named its nexus since it
+/// Shows a command of several requests whether PREEMPT AND ABORT has named its nexus since it
 /// began.
 #[derive(Debug)]
 pub struct PreemptionMark {

@@ -33,9 +33,9 @@ pub(crate) struct ParkedNexuses {
     nexuses: BTreeMap<NexusId, Parked>,
     /// The total number of queues.
     queues: usize,
-    /// What an unknown nexus is told first.
+    /// The first notification of an unknown nexus.
     unknown: Attention,
-    /// What an unknown nexus may have missed besides, after a takeover.
+    /// What else an unknown nexus may have missed, after a takeover.
     missed: BTreeMap<VolumeId, Queue>,
 }
 
@@ -51,7 +51,7 @@ impl ParkedNexuses {
     /// Notes that this array has taken over from another controller: no power was lost, but
     /// sessions were.
     pub(crate) fn take_over(&mut self) {
-        assert!(self.nexuses.is_empty(), "nobody has logged in before a takeover");
+        assert!(self.nexuses.is_empty(), "no nexus has logged in before a takeover");
         self.unknown = Attention::NexusLoss;
     }
 

@@ -1,8 +1,8 @@
 //! When a change of persistent state is durable, and may be acknowledged.
 //!
-//! A change takes effect in memory at once, for all to see, but its command is answered, and others
-//! are notified, only when it is durable. There is no I/O here: the command waits, and whoever does
-//! the I/O
+//! A change takes effect in memory at once, for all to see, but its command completes, and others
+//! are notified, only when it is durable. There is no I/O here: the command waits, and the layer
+//! that does the I/O
 //!
 //! 1. takes the state to be written from [`Target::unsaved`], as of *that time*,
 //! 2. makes it durable,
@@ -62,7 +62,7 @@ pub struct Unsaved {
 impl Unsaved {
     /// Returns the state to write; `None` if nothing must be stored any more.
     pub fn record(&self) -> Option<&Kept> {
-        assert!(self.kept.flaw().is_none(), "what is written is sound");
+        assert!(self.kept.flaw().is_none(), "the written state is valid");
         (!self.kept.is_empty()).then_some(&self.kept)
     }
 }
@@ -95,7 +95,7 @@ impl Saving {
 
     /// Records a change that can't be rolled back: the end of a RESERVE.
     pub(crate) fn force(&mut self, now: &Kept) {
-        assert!(now.exclusive.is_none(), "that is all that can be forced");
+        assert!(now.exclusive.is_none(), "only the end of a RESERVE can be forced");
         self.base.get_or_insert_with(|| Box::new(now.clone())).exclusive = None;
         self.last_change += 1;
         self.forced = self.last_change;

@@ -90,7 +90,7 @@ impl Target {
     /// # Errors
     /// What is invalid.
     pub fn restore(&self, start: Start, all: KeptState) -> Result<(), Nonsense> {
-        assert!(self.live_nexuses().is_empty(), "what was kept is in force before any session");
+        assert!(self.live_nexuses().is_empty(), "stored state is restored before any session");
         if start == Start::Takeover {
             self.nexuses.lock().parked.take_over();
         }
@@ -158,7 +158,7 @@ impl Target {
     /// saved.
     #[must_use]
     pub fn reset(&self, volumes: &[VolumeId], what: Attention) -> Vec<VolumeId> {
-        assert!(volumes.is_sorted(), "units are looked for in their order");
+        assert!(volumes.is_sorted(), "units are sorted for binary search");
         let reset = |volume: &&VolumeId| self.volumes.reset(**volume);
         let unsaved = volumes.iter().filter(reset).copied().collect();
         // Under the lock, so that no session is lost in between.
@@ -176,8 +176,8 @@ impl Target {
     /// Removes all state of an eradicated volume, and ends its tokens. Its id is never reused.
     pub fn volume_destroyed(&self, volume: VolumeId) {
         self.volumes.forget(volume);
-        // Nobody waits until this is durable: any controller that applies the end of a volume ends
-        // its tokens.
+        // No command waits until this is durable: any controller that applies the end of a volume
+        // ends its tokens.
         let _: Change = self.rods.revoke(volume);
         self.nexuses.lock().parked.forget(volume);
     }

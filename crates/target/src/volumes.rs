@@ -53,7 +53,7 @@ impl Volume {
         self.assert_sound();
         // A command that changes nothing may still rely on changes that are not durable yet.
         if self.saving.base.is_none() && before == self.kept {
-            assert_eq!(effect, Effect::default(), "what changes nothing tells nobody");
+            assert_eq!(effect, Effect::default(), "a change without effect notifies no nexus");
             return Ok(Change::Durable);
         }
         Ok(Change::Unsaved(self.saving.begin(before, effect)))
@@ -81,7 +81,7 @@ impl Volume {
 
     pub(crate) fn assert_sound(&self) {
         if let Some(flaw) = self.kept.flaw() {
-            panic!("a change has left what can't be: {flaw}");
+            panic!("a change has left an invalid state: {flaw}");
         }
     }
 
@@ -203,6 +203,6 @@ fn count(sum: &AtomicUsize, before: bool, now: bool) {
         sum.fetch_add(1, Ordering::AcqRel);
     } else if !now && before {
         let left = sum.fetch_sub(1, Ordering::AcqRel);
-        assert!(left > 0, "a volume is counted before it is counted no more");
+        assert!(left > 0, "a counter of volumes became negative");
     }
 }

@@ -137,7 +137,7 @@ fn impossible_counts_are_refused_before_memory_is_taken() {
 }
 
 #[test]
-fn an_entry_is_as_long_as_it_says_and_some_that_are_unknown_are_passed_over() {
+fn entries_have_their_declared_length_and_some_unknown_ones_are_skipped() {
     let decode = |bytes: &[u8]| Entry::decode_with_length(&mut Reader::new(bytes));
     for entry in one_of_each() {
         let mut bytes = Vec::new();

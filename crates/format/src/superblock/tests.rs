@@ -1,4 +1,4 @@
-//! How superblocks are stored and judged.
+//! How superblocks are stored and validated.
 
 use super::*;
 use crate::geometry::Place;
@@ -52,7 +52,7 @@ fn a_superblock_survives_and_every_flipped_byte_is_found() {
 }
 
 #[test]
-fn features_that_are_not_known_are_refused_as_far_as_they_have_to_be() {
+fn unknown_features_are_refused_according_to_their_kind() {
     let found = Superblock::decode(&superblock().encode()).unwrap();
     assert_eq!(found.features.unknown().read_compatible, 1);
     let mut next = superblock();
@@ -62,7 +62,7 @@ fn features_that_are_not_known_are_refused_as_far_as_they_have_to_be() {
 }
 
 #[test]
-fn version_2_has_none_of_what_came_later() {
+fn version_2_has_no_later_fields() {
     let mut old = superblock();
     old.version = FormatVersion::V2;
     let bytes = old.encode();
@@ -93,7 +93,7 @@ fn golden_offsets() {
 }
 
 #[test]
-fn a_key_value_space_is_of_one_kind() {
+fn a_key_value_space_is_in_leaves_or_a_stream() {
     let both = Superblock { config: superblock().pending, ..superblock() };
     assert_eq!(Superblock::decode(&both.encode()).unwrap_err().offset, 352);
     let mut without = superblock();
@@ -107,7 +107,7 @@ fn a_key_value_space_is_of_one_kind() {
 }
 
 #[test]
-fn a_segment_table_is_of_one_kind() {
+fn a_segment_table_is_in_pages_or_a_stream() {
     let both = Superblock { segments: superblock().pending, ..superblock() };
     assert_eq!(Superblock::decode(&both.encode()).unwrap_err().offset, 376);
     let mut without = superblock();
@@ -144,7 +144,7 @@ fn only_the_latest_has_all_features() {
 }
 
 #[test]
-fn slots_of_keys_are_not_known() {
+fn key_slots_are_refused() {
     for at in [1024, 3071] {
         let mut bytes = superblock().encode();
         bytes[at] = 1;

@@ -1,4 +1,4 @@
-//! The target's state, there and back, and bytes that nobody wrote.
+//! Encoding and decoding the target's state, and invalid bytes.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -77,7 +77,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_cut_off_is_refused(state in state(), at: usize) {
+    fn truncated_state_is_refused(state in state(), at: usize) {
         let mut parts = state.encode();
         let last = parts.len() - 1;
         let length = parts[last].len();
@@ -85,9 +85,9 @@ proptest! {
         prop_assert!(decode(&parts).is_err());
     }
 
-    /// Whatever decodes is encoded as the same bytes: nothing is guessed.
+    /// Bytes that decode are encoded as the same bytes: nothing is guessed.
     #[test]
-    fn bent_bytes_are_refused_or_mean_what_they_say(
+    fn changed_bytes_are_refused_or_encode_to_themselves(
         state in state(),
         bends in vec(any::<(u16, u8)>(), 1..4),
     ) {
@@ -208,7 +208,7 @@ proptest! {
     }
 
     #[test]
-    fn what_makes_tokens_survives(incarnation: u64, key: [u8; 32], next_id: u64, id: u64) {
+    fn the_token_maker_round_trips(incarnation: u64, key: [u8; 32], next_id: u64, id: u64) {
         let maker = StoredTokenMaker { incarnation, key, next_id };
         prop_assert_eq!(StoredTokenMaker::decode(&maker.encode()), Ok(maker));
         for key in [StateKey::TokenMaker, StateKey::Token(id)] {

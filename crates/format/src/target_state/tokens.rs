@@ -116,7 +116,7 @@ impl StoredToken {
         let (inactivity_s, token) = (reader.u32()?, reader.array()?);
         let length = usize::from(reader.u8()?);
         let initiator = str::from_utf8(reader.bytes(length)?);
-        let initiator = initiator.map_err(|_| reader.error("a name that is no text"))?.to_owned();
+        let initiator = initiator.map_err(|_| reader.error("a name that is not UTF-8"))?.to_owned();
         let count = reader.u8()?;
         let piece = |_| Ok(SectorRange::new(reader.u64()?, reader.u64()?));
         let pieces = (0..count).map(piece).collect::<Result<_, FormatError>>()?;

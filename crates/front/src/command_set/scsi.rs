@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_known_by_its_first_byte() {
+    fn a_command_is_classified_by_its_first_byte() {
         let luns = LunMap { generation: 0, luns: BTreeMap::new() };
         let traits = |opcode| {
             let bytes = CommandBytes::new(&[opcode, 0, 0, 0, 0, 0, 0, 0, 8, 0]);

@@ -1,7 +1,8 @@
 //! Counters of eradicated volumes: they are kept in a sum for each initiator.
 //!
-//! Volumes come and go for as long as an array runs. Separate counters of each of them for each
-//! initiator would take more memory each day, and if they were dropped, sums would decrease.
+//! Volumes are created and eradicated for as long as an array runs. Separate counters of each of
+//! them for each initiator would take more memory each day, and if they were dropped, sums would
+//! decrease.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn success_and_failure_are_counted_apart_for_each_path() {
+fn success_and_failure_are_counted_separately_for_each_path() {
     let counters = Counters::new(2, vec![1]);
     let path = counters.path("iqn.a", Some(VolumeId(7)));
     assert!(Arc::ptr_eq(&path, &counters.path("iqn.a", Some(VolumeId(7)))));
@@ -32,7 +32,7 @@ fn success_and_failure_are_counted_apart_for_each_path() {
 }
 
 #[test]
-fn a_copy_is_counted_where_it_read_and_where_it_wrote() {
+fn a_copy_is_counted_at_its_source_and_destination() {
     let counters = Counters::new(1, Vec::new());
     let copy = |bytes| Copied { source: VolumeId(1), destination: VolumeId(2), bytes };
     counters.count_copy("iqn.a", &copy(8192));
@@ -46,7 +46,7 @@ fn a_copy_is_counted_where_it_read_and_where_it_wrote() {
 }
 
 #[test]
-fn what_was_done_to_a_volume_that_is_gone_stays_counted_for_its_initiator() {
+fn counters_of_an_eradicated_volume_stay_with_its_initiator() {
     let counters = Counters::new(1, Vec::new());
     let key = ("iqn.a".to_owned(), Some(VolumeId(7)));
     let path = counters.path(&key.0, key.1);
@@ -118,7 +118,7 @@ fn latencies_of_successful_commands_are_in_buckets() {
 }
 
 #[test]
-fn every_class_has_its_place() {
+fn every_class_has_its_index() {
     for (index, class) in Class::ALL.into_iter().enumerate() {
         assert_eq!(class as usize, index);
     }

@@ -76,7 +76,7 @@ impl FrontEnd {
         let Some(asked) = self.throttle(index, gates, verifies, moved, asked) else { return };
         // The LUN map by which the command's traits were determined.
         let luns = self.peers[slot].as_ref().and_then(|peer| peer.luns.as_ref());
-        let (_, luns) = luns.expect("what the host sees was looked up above");
+        let (_, luns) = luns.expect("the LUN map was looked up above");
         let step = self.shared.begin(&nexus, luns, traits, asked);
         self.advance(index, step);
     }

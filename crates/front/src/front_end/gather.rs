@@ -135,7 +135,7 @@ mod tests {
     use block::{LbaExtent, SectorRange, VolumeId};
 
     #[test]
-    fn what_is_told_of_a_volume_takes_memory_as_what_is_read_of_it_does() {
+    fn extents_take_memory_like_reads() {
         let (volume, range) = (VolumeId(1), SectorRange::new(0, 8));
         assert_eq!(read_bytes(&VolumeRequest::Read { volume, range }), 4096);
         assert_eq!(read_bytes(&VolumeRequest::Extents { volume, range, limit: 1000 }), 48_000);

@@ -1,8 +1,8 @@
 //! Task management, resets, and the beginning and end of sessions, which span threads.
 //!
 //! A task can't be recalled from the store, and need not be: it ends by itself within a commit or a
-//! read. So aborting tasks means marking them and waiting: the request is answered when the last of
-//! them has ended, on whichever thread. Each task holds a reference to a [`Watch`]; when the last
+//! read. So aborting tasks means marking them and waiting: the response is sent when the last of
+//! them has ended, on any thread. Each task holds a reference to a [`Watch`]; when the last
 //! reference is dropped, the watch notifies the thread that waits.
 
 use std::collections::HashSet;
@@ -150,7 +150,7 @@ impl FrontEnd {
             return self.touch(slot);
         };
         let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
-        tracing::debug!("{} asks for {}", nexus.initiator().name, request.function.name());
+        tracing::debug!("{} requests {}", nexus.initiator().name, request.function.name());
         let volume = volume_at(&luns, request.lun);
         let what = match (request.function, volume) {
             (ManagementFunction::AbortTask { .. }, _) => None,

@@ -64,7 +64,7 @@ impl FrontEnd {
     /// Collects disk completions.
     pub(super) fn collect(&mut self) {
         if let Err(error) = self.channel.complete(&mut self.completed) {
-            panic!("can't take transfers from the kernel: {error}");
+            panic!("can't collect completions from the kernel: {error}");
         }
         self.completions.extend(self.completed.drain(..));
     }
@@ -89,7 +89,7 @@ impl FrontEnd {
     pub(super) fn submit(&mut self) {
         self.has_queued = false;
         if let Err(error) = self.channel.submit() {
-            panic!("can't give transfers to the kernel: {error}");
+            panic!("can't submit requests to the kernel: {error}");
         }
     }
 
@@ -119,7 +119,7 @@ impl FrontEnd {
         match self.channel.append(name, commit.place, frames, commit.persist) {
             Ok(()) => self.commits[slot] = Some(Writing { commit, began }),
             Err(error) => {
-                tracing::error!("a commit can't be written: {error}");
+                tracing::error!("a commit can't be started: {error}");
                 self.device().writes.end(false, 0, Duration::ZERO);
                 self.shared.store.finish_commit(commit, Err(error));
             }
@@ -141,7 +141,7 @@ impl FrontEnd {
                     left += 1;
                 }
                 Err(error) => {
-                    tracing::error!("a read can't be done: {error}");
+                    tracing::error!("a read can't be started: {error}");
                     self.device().reads.end(false, 0, Duration::ZERO);
                     read.failed = true;
                     read.frames = (0..count).map(|_| FrameMut::stale()).collect();

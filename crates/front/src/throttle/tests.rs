@@ -27,7 +27,7 @@ fn release(bucket: &Bucket, now: Duration) -> (Vec<u64>, Option<Duration>) {
 }
 
 #[test]
-fn what_is_over_the_limit_waits_in_order() {
+fn commands_over_the_limit_wait_in_order() {
     let bucket = bucket(limits(None, Some(10)));
     // The burst of a tenth of a second is one command, and one more that is paid for afterwards.
     assert_eq!(bucket.enter(ticket(1, 0), S), Entered::Goes);
@@ -51,7 +51,7 @@ fn a_large_command_proceeds_and_delays_later_ones() {
 }
 
 #[test]
-fn limits_that_go_let_all_go() {
+fn removed_limits_release_all_commands() {
     let bucket = bucket(limits(Some(1), None));
     assert_eq!(bucket.enter(ticket(1, 4096), S), Entered::Goes);
     (2..9).for_each(|task| assert_ne!(bucket.enter(ticket(task, 4096), S), Entered::Goes));
@@ -80,7 +80,7 @@ proptest! {
     /// Whatever arrives when: in any interval no more passes than the interval and the burst pay
     /// for, and one command; nobody waits while nothing is owed; and order is preserved.
     #[test]
-    fn no_more_goes_than_the_limits_allow(
+    fn no_more_passes_than_the_limits_allow(
         (bandwidth, iops) in (1_000..2_000_000u64, 1..2_000u64),
         arrivals in prop::collection::vec((0..50u64, 0..100_000u64), 1..200),
     ) {
@@ -118,7 +118,7 @@ proptest! {
 }
 
 #[test]
-fn a_verify_costs_what_it_reads_and_what_looks_costs_nothing() {
+fn a_verify_costs_what_it_reads_and_queries_cost_nothing() {
     assert_eq!(charged_bytes(Class::of_opcode(0x8f), true, 32 << 20), Some(32 << 20));
     assert_eq!(charged_bytes(Class::of_opcode(0x28), false, 4096), Some(4096));
     assert_eq!(charged_bytes(Class::of_opcode(0x93), false, 512), Some(0));

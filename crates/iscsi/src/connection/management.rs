@@ -1,9 +1,9 @@
 //! Task management (RFC 7143, 11.5 and 11.6).
 //!
 //! A request that aborts several tasks waits for earlier requests that are in transit on other
-//! connections of its session, and aborts none that comes after it. It is answered when the
-//! initiator has received all responses that were sent before, on whichever connection (RFC 7143,
-//! 4.2.3.3 and 11.5.1).
+//! connections of its session, and aborts none that comes after it. Its response is sent when the
+//! initiator has received all responses that were sent before, on any connection (RFC 7143, 4.2.3.3
+//! and 11.5.1).
 //!
 //! Request: 1 function 7Fh, 8..16 LUN, 20..24 Referenced Task Tag, 32..36 RefCmdSN.
 

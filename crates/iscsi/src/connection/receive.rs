@@ -173,7 +173,7 @@ impl Connection {
             Err(status) => {
                 self.events.extend(login.refused(status));
                 if login.is_spent() {
-                    self.complain("its address has failed to authenticate, and has to wait");
+                    self.complain("too many failed authentications from its address");
                 }
                 self.login = Some(login);
                 let refusal = Login::refusal(bhs, status);

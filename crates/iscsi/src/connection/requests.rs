@@ -45,8 +45,9 @@ impl Connection {
         self.send(answer, data, StatSn::Advance);
     }
 
-    /// Logout (RFC 7143, 11.14): 1 reason, 20 CID. It ends tasks (7.5), so it is answered when
-    /// these have ended: it is passed to the layer above, and no more input is processed meanwhile.
+    /// Logout (RFC 7143, 11.14): 1 reason, 20 CID. It ends tasks (7.5), so its response is sent
+    /// when these have ended: it is passed to the layer above, and no more input is processed
+    /// meanwhile.
     fn logout(&mut self, bhs: &Bhs, place: Place) {
         let Some(session) = self.session.clone() else { return };
         let cid = bhs.u16(20);
@@ -103,7 +104,8 @@ impl Connection {
         self.input_left |= !closes;
     }
 
-    /// Asks the initiator to log out within `seconds` (asynchronous message 1; RFC 7143, 11.9.1).
+    /// Requests the initiator to log out within `seconds` (asynchronous message 1; RFC 7143,
+    /// 11.9.1).
     pub fn request_logout(&mut self, seconds: u16) {
         if self.session.is_some() && !self.closed {
             self.send(build::logout_wanted(seconds), OutData::None, StatSn::Advance);

@@ -14,7 +14,7 @@ use crate::transmit::OutData;
 const GOOD: u8 = 0x00;
 /// The most sense data that is sent (SPC-4, 4.5.1).
 const SENSE_BYTES_MAX: usize = 252;
-/// The most data of one Data-In, whatever the initiator accepts: other responses wait behind it.
+/// The most data of one Data-In, however much the initiator accepts: other responses wait for it.
 const SEGMENT_BYTES_MAX: u32 = 262_144;
 
 impl Connection {
@@ -47,8 +47,8 @@ impl Connection {
         self.respond(handle, TaskResponse { status, sense, ..TaskResponse::default() });
     }
 
-    /// Reserves memory for a command's data-in, until it is answered. Returns false if there is
-    /// none: retry when the connection is woken ([`crate::Event::Wake`]).
+    /// Reserves memory for a command's data-in, until its response was sent. Returns false if there
+    /// is none: retry when the connection is woken ([`crate::Event::Wake`]).
     pub fn reserve(&mut self, task: TaskHandle, bytes: usize) -> bool {
         let tag = task.tag;
         let Some(found) = self.tasks.get_mut(&tag).filter(|found| found.serial == task.serial)

@@ -126,7 +126,7 @@ impl Connection {
         }
         self.refuse_starved(now);
         if self.is_stuck(now) {
-            self.complain("it takes nothing of what it has asked for");
+            self.complain("it does not receive the responses to its commands");
             self.drop_output();
             return self.end_at(now);
         }

@@ -119,7 +119,7 @@ pub(crate) fn reject(reason: RejectReason) -> Bhs {
     bhs
 }
 
-/// Asynchronous Message (11.9) that asks for a logout: 36 event 1, 42 Parameter3, the seconds.
+/// Asynchronous Message (11.9) that requests a logout: 36 event 1, 42 Parameter3, the seconds.
 pub(crate) fn logout_wanted(seconds: u16) -> Bhs {
     let mut bhs = Bhs::answer(opcode::ASYNC, FINAL);
     bhs.put_u32(16, NO_TAG);

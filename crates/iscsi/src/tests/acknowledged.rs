@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Sends a read that is answered, and returns the StatSN of the response.
+/// Sends a read, and returns the StatSN of its response.
 fn answered(peer: &mut Peer, tag: u32, acknowledge: Option<u64>, data: &[u8]) -> u32 {
     let bhs = peer.command(0xc1, tag, data.len() as u32, 0x28);
     peer.send(bhs, b"");
@@ -33,7 +33,7 @@ fn told(peer: &mut Peer) -> Vec<u64> {
 }
 
 #[test]
-fn a_status_is_acknowledged_by_what_awaits_the_next() {
+fn a_status_is_acknowledged_by_the_next_exp_stat_sn() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     // With its data, and separately.
@@ -48,7 +48,7 @@ fn a_status_is_acknowledged_by_what_awaits_the_next() {
 }
 
 #[test]
-fn whatever_comes_acknowledges_and_is_told_of_before_what_it_asks() {
+fn any_pdu_acknowledges_and_this_is_reported_before_its_request() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     let first = answered(&mut peer, 1, Some(71), b"");
@@ -66,7 +66,7 @@ fn whatever_comes_acknowledges_and_is_told_of_before_what_it_asks() {
 }
 
 #[test]
-fn nobody_has_what_was_not_sent() {
+fn an_unsent_status_is_never_acknowledged() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     let first = answered(&mut peer, 1, Some(71), b"");

@@ -66,7 +66,7 @@ fn long_data_goes_straight_into_frames_at_the_right_phase() {
     let mut slices = Vec::new();
     peer.connection.receive_slices(&mut slices);
     let head: usize = slices.iter().map(|slice| slice.len()).sum();
-    assert!(head < 4096, "not much is received before it is known where it goes");
+    assert!(head < 4096, "little is received before its destination is known");
     peer.push(&bytes[..48]);
     let mut slices = Vec::new();
     peer.connection.receive_slices(&mut slices);
@@ -292,7 +292,7 @@ fn memory_for_data_is_granted_within_its_bound() {
 }
 
 #[test]
-fn what_is_longer_than_a_command_may_bring_is_not_asked_for() {
+fn data_beyond_the_limit_of_a_command_is_not_solicited() {
     let limits = Limits { data_out_bytes_per_command: 300_000, ..limits() };
     let mut peer = Peer::logged_in(&target_with(limits), &[("MaxBurstLength", "1048576")]);
     let bhs = peer.command(0xa1, 1, u32::MAX, 0x2a);
@@ -307,7 +307,7 @@ fn what_is_longer_than_a_command_may_bring_is_not_asked_for() {
 }
 
 #[test]
-fn no_data_is_asked_for_that_the_command_does_not_take() {
+fn data_that_the_command_does_not_take_is_not_solicited() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[("InitialR2T", "No"), ("FirstBurstLength", "1024")]);
     peer.connection.set_luns(Arc::default());
@@ -351,7 +351,7 @@ fn no_data_is_asked_for_that_the_command_does_not_take() {
 /// A command that follows the login directly is parsed before its host's LUN map is known: all data
 /// that it announces must then be solicited.
 #[test]
-fn all_data_is_asked_for_until_it_is_known_what_the_host_sees() {
+fn all_data_is_solicited_until_the_lun_map_is_known() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     for (tag, asked) in [(1, 65_536), (2, 1024)] {
@@ -364,7 +364,7 @@ fn all_data_is_asked_for_until_it_is_known_what_the_host_sees() {
 }
 
 #[test]
-fn an_extended_cdb_is_put_together() {
+fn an_extended_cdb_is_assembled() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     let mut bhs = peer.command(0x81, 1, 0, 0x7f);

@@ -85,13 +85,13 @@ fn cut(bytes: usize, dropped: bool) -> bool {
         true => drop(cut.peer.connection),
         false => drop(cut.peer.connection.end()),
     }
-    assert_eq!(target.data_bytes(), 0, "cut behind {bytes} bytes");
+    assert_eq!(target.data_bytes(), 0, "cut after {bytes} bytes");
     let mut ping = Bhs::answer(opcode::NOP_OUT | 0x40, 0x80);
     ping.put_u32(20, NO_TAG);
     stays.send(ping, b"");
     let (bhs, _) = stays.expect(opcode::NOP_IN);
     // Places of numbers that have not arrived yet open the window further.
-    assert!(bhs.u32(32) - bhs.u32(28) >= 7, "cut behind {bytes} bytes: {bhs:?}");
+    assert!(bhs.u32(32) - bhs.u32(28) >= 7, "cut after {bytes} bytes: {bhs:?}");
     more
 }
 
@@ -104,7 +104,7 @@ fn frame_bytes(peer: &mut Peer) -> usize {
 
 /// By a reset from another session, in every state in which data may be in transit.
 #[test]
-fn data_that_is_half_received_goes_with_its_task() {
+fn partly_received_data_is_discarded_with_its_task() {
     for is_held in [false, true] {
         let target = target();
         let keys = [("InitialR2T", "No"), ("FirstBurstLength", "65536")];
@@ -128,7 +128,7 @@ fn data_that_is_half_received_goes_with_its_task() {
 }
 
 #[test]
-fn a_connection_that_is_cut_at_any_byte_leaves_nothing_taken() {
+fn a_connection_cut_at_any_byte_leaks_nothing() {
     let mut bytes = 0;
     while cut(bytes, bytes % 2 == 1) {
         bytes += 13;

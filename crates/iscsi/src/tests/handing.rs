@@ -23,7 +23,7 @@ struct Host {
     stat_sn: u32,
     delivered: Vec<u32>,
     answered: Vec<u32>,
-    /// Commands that the layer above has not answered yet.
+    /// Commands without a response.
     held: VecDeque<TaskHandle>,
 }
 
@@ -140,9 +140,9 @@ impl Host {
     fn move_on(&mut self) {
         assert!(self.peer.connection.begin_to_hand_over());
         while !self.peer.connection.is_settled() {
-            assert!(self.turn(100), "it stands still");
+            assert!(self.turn(100), "there is no progress");
         }
-        let handed = self.peer.connection.hand_over().expect("nothing is under way");
+        let handed = self.peer.connection.hand_over().expect("nothing is in progress");
         let other = target();
         other.expect([handed.tsih].into_iter());
         let opening = Opening {
@@ -155,10 +155,10 @@ impl Host {
         let mut stranger = Peer::new(&other, 0);
         stranger.isid[5] = 9;
         stranger.log_in("Normal", &[]);
-        assert_ne!(stranger.tsih, handed.tsih, "a session that begins takes no TSIH of another");
+        assert_ne!(stranger.tsih, handed.tsih, "a new session takes no TSIH of another one");
         drop(stranger);
         let connection = Connection::go_on_with(other, opening, handed);
-        self.peer.connection = connection.expect("it goes on");
+        self.peer.connection = connection.expect("the connection continues");
         assert!(self.held.is_empty());
     }
 }
@@ -185,7 +185,7 @@ fn run(digests: bool, moves_at: usize) -> usize {
 }
 
 #[test]
-fn each_command_is_done_once_and_in_order_at_whatever_byte_a_connection_is_handed_over() {
+fn each_command_runs_once_in_order_if_handed_over_at_any_byte() {
     for digests in [false, true] {
         let bytes = run(digests, usize::MAX / 2);
         assert!(bytes > 4000);
@@ -197,7 +197,7 @@ fn each_command_is_done_once_and_in_order_at_whatever_byte_a_connection_is_hande
 
 /// The data of its commands is always in transit, and new ones always begin.
 #[test]
-fn a_host_that_goes_on_to_send_keeps_its_connection_from_nothing() {
+fn a_host_that_keeps_sending_does_not_prevent_the_handover() {
     let target = target();
     let mut host = Host::new(&target, false);
     (host.commands, host.is_late) = (u32::MAX, true);
@@ -215,7 +215,7 @@ fn a_host_that_goes_on_to_send_keeps_its_connection_from_nothing() {
 }
 
 #[test]
-fn a_connection_with_more_under_way_than_can_go_stays() {
+fn a_connection_that_can_not_be_handed_over_stays() {
     let target = target();
     // A connection that is not logged in.
     assert!(!Peer::new(&target, 0).connection.begin_to_hand_over());
@@ -238,7 +238,7 @@ fn an_invalid_handover_is_refused() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     while peer.event().is_some() {}
-    assert!(peer.connection.hand_over().is_none(), "it was not asked for");
+    assert!(peer.connection.hand_over().is_none(), "no handover was requested");
     assert!(peer.connection.begin_to_hand_over());
     peer.pull();
     let handed = peer.connection.hand_over().unwrap();

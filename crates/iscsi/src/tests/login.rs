@@ -36,7 +36,7 @@ fn every_refusal_has_its_status() {
 }
 
 #[test]
-fn who_is_refused_is_told_and_a_fault_of_its_program_is_not() {
+fn a_refused_identity_is_reported_and_a_protocol_fault_is_not() {
     let target = target();
     let told = |keys: &[(&str, &str)], flags| {
         let mut peer = Peer::new(&target, 0);
@@ -64,7 +64,7 @@ fn who_is_refused_is_told_and_a_fault_of_its_program_is_not() {
 }
 
 #[test]
-fn a_version_that_is_too_new_and_a_session_that_is_not_there() {
+fn a_newer_version_and_an_unknown_session_are_refused() {
     let target = target();
     let mut peer = Peer::new(&target, 0);
     let mut bhs = peer.login_header(0x87);
@@ -78,7 +78,7 @@ fn a_version_that_is_too_new_and_a_session_that_is_not_there() {
 }
 
 #[test]
-fn anything_before_the_login_closes_without_a_word() {
+fn any_pdu_before_login_closes_the_connection_silently() {
     let target = target();
     let mut peer = Peer::new(&target, 0);
     let bhs = peer.command(0xc1, 1, 512, 0x28);
@@ -88,7 +88,7 @@ fn anything_before_the_login_closes_without_a_word() {
 }
 
 #[test]
-fn both_stages_and_text_in_pieces_byte_by_byte() {
+fn login_works_in_both_stages_and_with_text_in_pieces() {
     let target = target();
     let mut peer = Peer::new(&target, 2);
     peer.chunk = 1;
@@ -237,7 +237,7 @@ fn unknown_initiators_discover_no_target() {
     assert_eq!(status(&[stranger, discovery, ("TargetName", TARGET)], 0x87), (2, 2));
     assert_eq!(status(&[("InitiatorName", NAME), discovery], 0x87), (0, 0));
     let guarded = ("InitiatorName", CHAP_NAME);
-    assert_eq!(status(&[guarded, discovery], 0x87), (2, 1), "not before it has proved who it is");
+    assert_eq!(status(&[guarded, discovery], 0x87), (2, 1), "not before authentication");
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn a_normal_session_discovers_only_its_own_target() {
 }
 
 #[test]
-fn a_long_text_answer_comes_in_pieces() {
+fn a_long_text_response_is_sent_in_pieces() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[("MaxRecvDataSegmentLength", "512")]);
     let keys = |value: &str| (0..100).map(|n| format!("X-{n}={value}\0")).collect::<String>();
@@ -291,7 +291,7 @@ fn a_key_twice_in_a_text_request_is_rejected() {
         peer.expect_silence();
         assert!(!peer.connection.is_closed());
         peer.send(bhs, b"SendTargets=\0");
-        assert!(!peer.expect(opcode::TEXT_RESPONSE).1.is_empty(), "another exchange goes on");
+        assert!(!peer.expect(opcode::TEXT_RESPONSE).1.is_empty(), "another exchange continues");
     }
 }
 

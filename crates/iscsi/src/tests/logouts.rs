@@ -15,7 +15,7 @@ pub(super) fn logout(peer: &mut Peer, reason: u8, cid: u16, expected: u8) {
 }
 
 #[test]
-fn logouts() {
+fn each_logout_reason_has_its_response() {
     let target = target();
     let mut one = Peer::logged_in(&target, &[("MaxConnections", "2")]);
     let mut two = second(&target, &one, 1);
@@ -29,7 +29,7 @@ fn logouts() {
 
 /// RFC 7143, 7.5: a logout ends the tasks of what it closes.
 #[test]
-fn a_logout_is_answered_when_its_tasks_have_ended_and_nothing_is_taken_before_that() {
+fn a_logout_completes_when_its_tasks_have_ended_and_no_input_is_taken_before() {
     for reason in [0, 1] {
         let target = target();
         let mut peer = Peer::logged_in(&target, &[]);
@@ -62,7 +62,7 @@ fn a_logout_is_answered_when_its_tasks_have_ended_and_nothing_is_taken_before_th
 }
 
 #[test]
-fn a_logout_is_asked_for() {
+fn the_target_requests_a_logout() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     peer.connection.request_logout(10);
@@ -72,7 +72,7 @@ fn a_logout_is_asked_for() {
 
 /// An ordered logout that is refused: its response reports that its place is free again.
 #[test]
-fn a_refused_logout_leaves_the_window_as_wide_as_it_was() {
+fn a_refused_logout_leaves_the_window_unchanged() {
     let limits = Limits { commands_per_session: 1, ..limits() };
     let mut peer = Peer::logged_in(&target_with(limits), &[]);
     for (reason, refusal) in [(1, 1), (2, 2)] {

@@ -48,7 +48,7 @@ fn an_aborted_task_sends_no_status_and_the_answer_waits_for_its_end() {
 }
 
 #[test]
-fn an_abort_ends_the_task_that_it_names_and_no_other() {
+fn an_abort_ends_only_the_named_task() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     let tasks: Vec<_> = (1..=3)
@@ -71,7 +71,7 @@ fn an_abort_ends_the_task_that_it_names_and_no_other() {
 }
 
 #[test]
-fn a_task_that_waits_for_data_is_aborted_here() {
+fn a_task_waiting_for_data_is_aborted_without_the_layer_above() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     let bhs = peer.command(0xa1, 1, 1024, 0x2a);
@@ -86,7 +86,7 @@ fn a_task_that_waits_for_data_is_aborted_here() {
 }
 
 #[test]
-fn a_task_that_has_not_come_yet_never_will() {
+fn a_task_aborted_before_it_arrives_never_runs() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     request(&mut peer, 1, 1, 10);
@@ -101,7 +101,7 @@ fn a_task_that_has_not_come_yet_never_will() {
 
 /// Requests after a gap are aborted repeatedly: the window must not move.
 #[test]
-fn aborts_beyond_a_hole_do_not_widen_the_window() {
+fn aborts_beyond_a_gap_do_not_widen_the_window() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     for round in 0..20 {
@@ -127,7 +127,7 @@ fn aborts_beyond_a_hole_do_not_widen_the_window() {
 }
 
 #[test]
-fn sets_and_resets_name_the_tasks_they_end() {
+fn task_sets_and_resets_select_their_tasks() {
     let target = target();
     for (function, expected) in [
         (2, ManagementFunction::AbortTaskSet),
@@ -173,7 +173,7 @@ fn sets_and_resets_name_the_tasks_they_end() {
 }
 
 #[test]
-fn what_is_not_supported_is_said() {
+fn unsupported_functions_are_reported() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     for (function, response) in [(3, 5), (7, 5), (8, 4), (9, 5), (0x7f, 5)] {
@@ -216,7 +216,7 @@ fn the_end_reports_outstanding_commands() {
 
 /// A command is aborted by another connection before its event was taken: it has no event.
 #[test]
-fn what_is_aborted_before_it_was_taken_is_never_done() {
+fn a_command_aborted_before_its_event_was_taken_never_runs() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     while peer.event().is_some() {}
@@ -229,7 +229,7 @@ fn what_is_aborted_before_it_was_taken_is_never_done() {
 }
 
 #[test]
-fn requests_are_called_as_the_standard_calls_them() {
+fn functions_have_the_names_of_the_standard() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     while peer.event().is_some() {}

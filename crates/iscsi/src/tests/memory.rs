@@ -122,7 +122,7 @@ fn every_session_makes_progress_and_waiting_ones_are_woken() {
 }
 
 #[test]
-fn unasked_data_without_memory_is_answered_with_task_set_full() {
+fn unsolicited_data_without_memory_gets_task_set_full() {
     let target = target_with(small());
     let keys = [("InitialR2T", "No"), ("FirstBurstLength", "65536")];
     let mut peer = session(&target, "", 0, &keys);
@@ -156,7 +156,7 @@ fn unasked_data_without_memory_is_answered_with_task_set_full() {
 }
 
 #[test]
-fn who_takes_nothing_has_a_share_too_and_is_read_no_more() {
+fn a_connection_that_receives_nothing_is_not_read_beyond_its_share() {
     let target = target_with(small());
     let mut deaf = session(&target, "deaf", 0, &[("MaxRecvDataSegmentLength", "262144")]);
     for tag in 0..7 {
@@ -177,7 +177,7 @@ fn who_takes_nothing_has_a_share_too_and_is_read_no_more() {
     other.send(bhs, b"");
     let own = other.next_command().task;
     assert!(other.connection.reserve(own, 3 * MIB));
-    assert_eq!(deaf.push(&ping), 0, "it has more than others find");
+    assert_eq!(deaf.push(&ping), 0, "it exceeds its share");
     deaf.pull();
     let woken =
         std::iter::from_fn(|| deaf.event()).any(|event| matches!(event, Event::Wake { .. }));
@@ -250,7 +250,7 @@ fn a_host_that_sends_no_data_is_closed_and_a_slow_one_is_not() {
 }
 
 #[test]
-fn who_keeps_one_command_open_for_ever_is_closed_whatever_else_it_sends() {
+fn a_connection_with_one_command_open_forever_is_closed() {
     let target = target();
     let mut peer = session(&target, "", 0, &[]);
     let bhs = peer.command(0xa1, 1, 65_536, 0x2a);
@@ -281,7 +281,7 @@ fn who_keeps_one_command_open_for_ever_is_closed_whatever_else_it_sends() {
 }
 
 #[test]
-fn who_takes_nothing_is_closed_whatever_it_sends() {
+fn a_connection_that_receives_nothing_is_closed_although_it_sends() {
     let target = target();
     let mut peer = session(&target, "", 0, &[]);
     let mut told = None;
@@ -292,12 +292,12 @@ fn who_takes_nothing_is_closed_whatever_it_sends() {
         peer.send(ping, b"");
         told = told.or(later(&mut peer, 5));
     }
-    assert_eq!(told, Some("it takes nothing of what it has asked for"));
+    assert_eq!(told, Some("it does not receive the responses to its commands"));
     assert!(peer.connection.is_closed() && !peer.connection.has_output());
 }
 
 #[test]
-fn one_call_works_on_some_pdus_and_the_rest_waits() {
+fn one_call_processes_some_pdus_and_the_rest_waits() {
     let target = target_with(Limits { pdus_per_call: 10, ..limits() });
     let mut peer = session(&target, "", 0, &[]);
     let mut ping = Bhs::answer(opcode::NOP_OUT | 0x40, 0x80);
@@ -333,7 +333,7 @@ fn sessions_of_one_initiator_leave_room_for_others() {
 }
 
 #[test]
-fn requests_out_of_order_are_kept_up_to_a_bound() {
+fn requests_out_of_order_are_held_up_to_a_bound() {
     let target = target();
     let mut peer = session(&target, "", 0, &[]);
     for n in 1..8 {
@@ -351,7 +351,7 @@ fn requests_out_of_order_are_kept_up_to_a_bound() {
 }
 
 #[test]
-fn guesses_of_a_secret_are_bounded_for_an_address() {
+fn guesses_of_a_secret_are_limited_per_address() {
     let target = target();
     let name = "iqn.2026-01.example:chap";
     let guess = |second: u64| {

@@ -137,7 +137,7 @@ impl Peer {
             crate::text::push(&mut text, key, value);
         }
         self.send(self.login_header(flags), &text);
-        let (bhs, data) = self.receive().expect("an answer to the login");
+        let (bhs, data) = self.receive().expect("a login response");
         assert_eq!(bhs.opcode(), opcode::LOGIN_RESPONSE);
         (bhs, crate::text::parse(&data).unwrap())
     }

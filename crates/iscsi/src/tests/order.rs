@@ -36,7 +36,7 @@ fn end(peer: &mut Peer, tasks: &[TaskHandle], tag: u32) {
 }
 
 #[test]
-fn an_ordered_task_waits_for_all_before_it_and_all_after_it_wait() {
+fn an_ordered_task_waits_for_earlier_ones_and_later_ones_wait_for_it() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     let mut tasks = Vec::new();
@@ -67,7 +67,7 @@ fn an_ordered_task_waits_for_all_before_it_and_all_after_it_wait() {
 }
 
 #[test]
-fn an_ordered_task_waits_for_data_of_one_before_it() {
+fn an_ordered_task_waits_for_data_of_an_earlier_one() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     let mut tasks = Vec::new();
@@ -85,7 +85,7 @@ fn an_ordered_task_waits_for_data_of_one_before_it() {
 }
 
 #[test]
-fn tasks_that_wait_for_their_turn_are_aborted_and_hold_nobody_up_then() {
+fn aborted_waiting_tasks_block_no_others() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     let mut tasks = Vec::new();
@@ -102,7 +102,7 @@ fn tasks_that_wait_for_their_turn_are_aborted_and_hold_nobody_up_then() {
     bhs.put_u32(32, 11);
     peer.send(bhs, b"");
     peer.expect(opcode::MANAGEMENT_RESPONSE);
-    assert_eq!(delivered(&mut peer, &mut tasks), [3], "what it held up goes on");
+    assert_eq!(delivered(&mut peer, &mut tasks), [3], "the blocked task continues");
     end(&mut peer, &tasks, 1);
     end(&mut peer, &tasks, 3);
     assert_eq!(peer.connection.outstanding(), 0);
@@ -132,7 +132,7 @@ fn wakes(peer: &mut Peer, other: &Peer) -> bool {
 }
 
 #[test]
-fn the_order_is_that_of_the_session_whatever_connection_a_task_comes_on() {
+fn the_order_spans_all_connections_of_a_session() {
     let target = target();
     let [mut one, mut two] = pair(&target);
     let (mut of_one, mut of_two) = (Vec::new(), Vec::new());
@@ -140,8 +140,8 @@ fn the_order_is_that_of_the_session_whatever_connection_a_task_comes_on() {
     assert_eq!(delivered(&mut one, &mut of_one), [10]);
     read_at(&mut two, 11, ORDERED);
     read_at(&mut one, 12, SIMPLE);
-    assert_eq!(delivered(&mut two, &mut of_two), [], "10 is under way on the other connection");
-    assert_eq!(delivered(&mut one, &mut of_one), [], "behind 11");
+    assert_eq!(delivered(&mut two, &mut of_two), [], "10 is in progress on the other connection");
+    assert_eq!(delivered(&mut one, &mut of_one), [], "after 11");
     end(&mut one, &of_one, 10);
     assert!(wakes(&mut one, &two));
     assert_eq!(delivered(&mut two, &mut of_two), [11]);
@@ -152,7 +152,7 @@ fn the_order_is_that_of_the_session_whatever_connection_a_task_comes_on() {
 }
 
 #[test]
-fn the_order_is_that_of_the_numbers_and_not_of_arrival() {
+fn the_order_follows_cmd_sn_and_not_arrival() {
     let target = target();
     let [mut one, mut two] = pair(&target);
     let (mut of_one, mut of_two) = (Vec::new(), Vec::new());
@@ -176,7 +176,7 @@ fn the_order_is_that_of_the_numbers_and_not_of_arrival() {
 }
 
 #[test]
-fn a_task_waits_for_none_of_a_connection_that_has_ended() {
+fn a_task_does_not_wait_for_tasks_of_an_ended_connection() {
     let target = target();
     for cut in [true, false] {
         let [mut one, mut two] = pair(&target);

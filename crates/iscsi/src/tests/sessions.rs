@@ -21,7 +21,7 @@ fn numbers_outside_of_the_window_are_ignored() {
 }
 
 #[test]
-fn the_window_closes_with_each_command_and_opens_with_each_answer() {
+fn the_window_closes_with_each_command_and_opens_with_each_response() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     let mut tasks = Vec::new();
@@ -43,7 +43,7 @@ fn the_window_closes_with_each_command_and_opens_with_each_answer() {
 }
 
 #[test]
-fn stat_sn_counts_answers() {
+fn stat_sn_counts_responses() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     let mut before = None;
@@ -60,7 +60,7 @@ fn stat_sn_counts_answers() {
 }
 
 #[test]
-fn immediate_commands_pass_and_are_bounded() {
+fn immediate_commands_bypass_the_window_and_are_bounded() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     for tag in 0..5 {
@@ -78,7 +78,7 @@ fn immediate_commands_pass_and_are_bounded() {
 
 /// Hosts may have many names, and one machine may use them all.
 #[test]
-fn sessions_of_one_address_leave_room_for_others_whatever_their_names() {
+fn sessions_of_one_address_are_limited_for_any_names() {
     let target = target_with(Limits {
         sessions: 16,
         sessions_per_initiator: 2,
@@ -101,7 +101,7 @@ fn sessions_of_one_address_leave_room_for_others_whatever_their_names() {
         assert_eq!(log_in(&format!("n{n}"), 0, address), [0, 0], "{n}");
     }
     assert_eq!(log_in("n9", 0, near[0]), NONE_LEFT, "another name at the same address");
-    assert_eq!(log_in("n1", 0, near[0]), [0, 0], "which takes the place of its own");
+    assert_eq!(log_in("n1", 0, near[0]), [0, 0], "which replaces its own");
     // An IPv6 network counts as one.
     for n in 0..4 {
         assert_eq!(log_in(&format!("six{n}"), 0, &format!("[2001:db8::{n}]:7")), [0, 0], "{n}");
@@ -167,7 +167,7 @@ fn two_connections_share_one_order() {
 /// Otherwise an initiator would take the numbers of a login response for the session's, and lost
 /// commands for received ones.
 #[test]
-fn each_answer_to_the_login_of_a_further_connection_has_the_numbers_of_its_session() {
+fn login_responses_of_a_further_connection_carry_the_sessions_numbers() {
     let target = target();
     let mut one = Peer::logged_in(&target, &[("MaxConnections", "2")]);
     let bhs = one.command(0xc1, 1, 4, 0x28);
@@ -195,7 +195,7 @@ fn too_many_connections_are_refused() {
 }
 
 #[test]
-fn a_lost_connection_takes_the_session_with_it_and_a_logged_out_one_does_not() {
+fn a_lost_connection_ends_the_session_and_a_logged_out_one_does_not() {
     for orderly in [false, true] {
         let target = target();
         let mut one = Peer::logged_in(&target, &[("MaxConnections", "2")]);
@@ -216,7 +216,7 @@ fn a_lost_connection_takes_the_session_with_it_and_a_logged_out_one_does_not() {
 }
 
 #[test]
-fn the_same_port_takes_the_place_of_its_session() {
+fn a_login_of_the_same_port_replaces_its_session() {
     let target = target();
     let mut old = Peer::logged_in(&target, &[]);
     old.event();
@@ -291,7 +291,7 @@ fn pings_in_both_directions() {
 }
 
 #[test]
-fn what_is_not_known_is_rejected() {
+fn unknown_opcodes_are_rejected() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
     for (code, reason) in [(0x1c, 5), (opcode::SNACK, 3)] {
@@ -306,7 +306,7 @@ fn what_is_not_known_is_rejected() {
 }
 
 #[test]
-fn a_peer_that_takes_nothing_is_not_listened_to() {
+fn a_peer_that_receives_nothing_is_not_read() {
     let target = target_with(Limits { output_bytes: 20_000, ..limits() });
     let mut peer = Peer::logged_in(&target, &[]);
     peer.pull();
@@ -327,7 +327,7 @@ fn a_peer_that_takes_nothing_is_not_listened_to() {
 }
 
 #[test]
-fn the_same_connection_takes_the_place_of_its_predecessor() {
+fn a_login_with_the_same_cid_replaces_its_connection() {
     let target = target();
     let mut one = Peer::logged_in(&target, &[("MaxConnections", "2")]);
     one.event();

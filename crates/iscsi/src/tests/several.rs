@@ -43,10 +43,10 @@ fn acknowledge(peer: &mut Peer, stat_sn: u32) {
 }
 
 #[test]
-fn what_ends_many_tasks_waits_for_those_before_it_on_other_connections() {
+fn an_abort_of_a_task_set_waits_for_earlier_requests_on_other_connections() {
     let (mut one, mut two) = pair();
     request(&mut two, 11);
-    assert!(asked(&mut two).is_none(), "number 10 is on its way");
+    assert!(asked(&mut two).is_none(), "number 10 is in transit");
     let bhs = one.command(0xc1, 1, 4, 0x28);
     one.send(bhs, b"");
     assert!(matches!(one.event(), Some(Event::Wake { .. })));
@@ -56,7 +56,7 @@ fn what_ends_many_tasks_waits_for_those_before_it_on_other_connections() {
 }
 
 #[test]
-fn what_ends_many_tasks_ends_one_before_it_that_was_sent_again_behind_it() {
+fn an_abort_of_a_task_set_ends_an_earlier_task_that_was_resent_later() {
     let (_one, mut two) = pair();
     request(&mut two, 11);
     assert!(asked(&mut two).is_none(), "number 10 was lost with a connection");
@@ -76,7 +76,7 @@ fn what_ends_many_tasks_ends_one_before_it_that_was_sent_again_behind_it() {
 }
 
 #[test]
-fn what_ends_many_tasks_ends_none_that_comes_after_it_on_other_connections() {
+fn an_abort_of_a_task_set_ends_no_later_task_on_other_connections() {
     let (mut one, mut two) = pair();
     let early = one.command(0xc1, 1, 4, 0x28);
     one.send(early, b"");
@@ -89,7 +89,7 @@ fn what_ends_many_tasks_ends_none_that_comes_after_it_on_other_connections() {
 }
 
 #[test]
-fn what_ends_many_tasks_ends_a_command_whose_data_is_still_coming() {
+fn an_abort_of_a_task_set_ends_a_command_whose_data_is_in_transit() {
     let (mut one, mut two) = pair();
     let bhs = one.command(0xa1, 1, 4, 0x2a);
     let bytes = one.bytes(bhs, b"data");
@@ -103,7 +103,7 @@ fn what_ends_many_tasks_ends_a_command_whose_data_is_still_coming() {
 }
 
 #[test]
-fn the_end_of_many_tasks_is_told_when_all_answers_before_it_were_received() {
+fn an_abort_of_a_task_set_completes_when_earlier_responses_were_received() {
     let (mut one, mut two) = pair();
     let bhs = one.command(0xc1, 1, 4, 0x28);
     one.send(bhs, b"");
@@ -131,7 +131,7 @@ fn window_end(peer: &mut Peer) -> u32 {
 }
 
 #[test]
-fn what_ends_beyond_a_hole_widens_the_window_when_that_is_plugged() {
+fn requests_that_end_beyond_a_gap_open_the_window_when_it_is_filled() {
     let target = target();
     let mut one = Peer::logged_in(&target, &[("MaxConnections", "2")]);
     one.event();
@@ -144,7 +144,7 @@ fn what_ends_beyond_a_hole_widens_the_window_when_that_is_plugged() {
     let added = std::iter::from_fn(|| three.event()).last();
     assert!(matches!(added, Some(Event::ConnectionAdded { replaces: Some(_), .. })));
     drop(two.connection.end());
-    assert_eq!(window_end(&mut one), end, "or it could be widened again and again");
+    assert_eq!(window_end(&mut one), end, "otherwise it could be widened repeatedly");
     one.cmd_sn = 10;
     let plug = one.command(0xc1, 1, 4, 0x28);
     one.send(plug, b"");

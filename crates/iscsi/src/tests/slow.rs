@@ -38,7 +38,7 @@ fn pdu(peer: &mut Peer, kind: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_pdu_that_comes_byte_by_byte_is_not_waited_for() {
+fn a_pdu_sent_byte_by_byte_closes_the_connection() {
     for (kind, first) in (0..6).flat_map(|kind| [(kind, 20), (kind, 1000)]) {
         let target = target();
         let mut peer = session(&target, "", 0, &KEYS);
@@ -50,8 +50,8 @@ fn a_pdu_that_comes_byte_by_byte_is_not_waited_for() {
                 later(&mut peer, 5)
             })
             .collect();
-        assert_eq!(told.len(), 1, "kind {kind} behind {first}");
-        assert!(kind == 1 || told == [REST], "kind {kind} behind {first}: {told:?}");
+        assert_eq!(told.len(), 1, "kind {kind} after {first}");
+        assert!(kind == 1 || told == [REST], "kind {kind} after {first}: {told:?}");
         assert!(peer.connection.is_closed());
         peer.connection.end();
         assert_eq!(target.data_bytes(), 0);
@@ -85,7 +85,7 @@ fn a_slow_line_may_take_minutes_for_a_long_pdu_and_no_more() {
 }
 
 #[test]
-fn what_is_not_received_because_the_output_is_full_is_not_late() {
+fn input_not_received_because_of_full_output_is_not_late() {
     let target = target_with(Limits { output_bytes: 1000, ..limits() });
     let mut peer = session(&target, "", 0, &[]);
     let bhs = peer.command(0xc1, 1, 4096, 0x28);
@@ -141,7 +141,7 @@ fn requests_without_memory_for_their_data_are_rejected() {
 
 /// Each request continues the previous exchange, and none is the last.
 #[test]
-fn an_exchange_of_text_is_bounded_however_many_requests_it_takes() {
+fn a_text_exchange_is_bounded_over_any_number_of_requests() {
     // One short key in each, or 9 KiB of long ones.
     for (keys, length, most) in [(1, 1, 257), (31, 255, 7)] {
         let target = target();

@@ -140,7 +140,7 @@ pub(crate) fn all_rod_tokens(context: &Context<'_>, command: Command) -> Outcome
 }
 
 /// COPY OPERATION ABORT (SPC-4, 6.3). A commit in progress can't be recalled, but a copy of several
-/// commits ends between two of them, with COPY ABORTED. The abort is answered after that, when
+/// commits ends between two of them, with COPY ABORTED. The abort completes after that, when
 /// nothing more can happen.
 pub(crate) fn abort(context: &Context<'_>, command: Command) -> Outcome {
     context.volume()?;

@@ -30,7 +30,7 @@ pub(crate) struct CopyRest {
     pub count: u64,
     /// The effect of its success.
     pub after: After,
-    /// Tells whether PREEMPT AND ABORT has named its nexus.
+    /// Shows whether PREEMPT AND ABORT has named its nexus.
     pub mark: PreemptionMark,
 }
 

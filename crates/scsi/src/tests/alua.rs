@@ -53,7 +53,7 @@ fn states(world: &mut World, lun: u16) -> [(u8, u8); 2] {
 }
 
 #[test]
-fn groups_name_their_ports_in_both_formats() {
+fn groups_list_their_ports_in_both_formats() {
     let mut world = world();
     let body = [
         [0, 0x0f, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2].as_slice(),
@@ -73,7 +73,7 @@ fn groups_name_their_ports_in_both_formats() {
 }
 
 #[test]
-fn states_are_of_one_unit_and_those_that_are_not_named_stay() {
+fn states_apply_to_one_unit_and_unnamed_groups_keep_theirs() {
     let mut world = world();
     change(&mut world, &[(1, 7)]);
     assert_eq!(states(&mut world, 0), [(0, 0), (1, 1)]);
@@ -87,7 +87,7 @@ fn states_are_of_one_unit_and_those_that_are_not_named_stay() {
 }
 
 #[test]
-fn a_group_has_a_state_of_its_own_until_a_host_sets_one() {
+fn a_group_has_an_implicit_state_until_a_host_sets_one() {
     let mut world = world();
     let told = (6, 0x2a, 6);
     world.server.set_implicit_access(7, AccessState::ActiveNonOptimized);
@@ -184,7 +184,7 @@ fn every_other_nexus_gets_one_report_of_a_change_only() {
 }
 
 #[test]
-fn a_unit_without_an_active_path_can_be_had_back_over_any() {
+fn a_unit_without_an_active_path_can_be_restored_through_any() {
     let mut world = world();
     change(&mut world, &[(3, 1), (2, 7)]);
     assert_eq!(world.sense(&cdb_16(0x88, 0, 0, 8), &[]), (2, 4, 0x0c));
@@ -197,7 +197,7 @@ fn a_unit_without_an_active_path_can_be_had_back_over_any() {
 }
 
 #[test]
-fn a_list_that_is_wrong_changes_nothing() {
+fn an_invalid_list_changes_nothing() {
     let mut world = world();
     let with = |states: &[(u8, u16)]| list(states);
     let cases = [
@@ -232,7 +232,7 @@ fn a_list_that_is_wrong_changes_nothing() {
 }
 
 #[test]
-fn a_write_exclusive_reservation_of_another_bars_setting_states() {
+fn a_write_exclusive_reservation_of_another_nexus_prevents_setting_states() {
     let mut world = world();
     let other = world.log_in(initiator("b"), 3);
     world.run_as(&other, 0, &[0; 6], &[]);

@@ -1,4 +1,4 @@
-//! The unit attentions about the time before a session (29h), none of which gets lost.
+//! The unit attentions about the time before a session (29h), none of which is lost.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ fn a_restart_is_reported_despite_attempts_before_it_listens() {
     // LUN 300 has not reported yet.
     let nexus = again(&mut world, &nexus);
     assert_eq!(told(&mut world, &nexus, 300), [POWER_ON]);
-    assert_eq!(told(&mut world, &nexus, 0), [NEXUS_LOSS], "it has told of the start before");
+    assert_eq!(told(&mut world, &nexus, 0), [NEXUS_LOSS], "it has reported the start before");
     // A unit that has not reported the start reports that instead of the reset, and once.
     world.lun_reset(2);
     world.lun_reset(0);
@@ -90,7 +90,7 @@ fn a_restart_is_reported_despite_attempts_before_it_listens() {
 }
 
 #[test]
-fn where_many_units_have_not_told_of_a_start_all_tell_of_it_again() {
+fn with_many_unreported_starts_all_units_report_it_again() {
     let mut world = World::new();
     let mut luns = (*world.luns).clone();
     for lun in 1_000..1_100 {
@@ -183,7 +183,7 @@ fn unreported_reservation_changes_are_reported_in_the_next_session() {
 }
 
 #[test]
-fn what_is_kept_of_nexuses_without_a_session_is_bounded_and_forgetting_is_told() {
+fn state_of_nexuses_without_a_session_is_bounded_and_forgetting_is_reported() {
     let mut world = World::new();
     for n in 0..5000 {
         let nexus = world.log_in(initiator(&format!("n{n:04}")), 1);
@@ -227,7 +227,7 @@ fn a_hard_reset_is_reported_by_exactly_the_reset_units() {
 
 /// Each kind is pending once, however often it happens, and keeps its position.
 #[test]
-fn what_happens_again_before_it_was_told_is_told_once() {
+fn a_repeated_event_is_reported_once() {
     let mut world = World::new();
     let other = world.log_in(initiator("b"), 2);
     told(&mut world, &other, 0);
@@ -244,7 +244,7 @@ fn what_happens_again_before_it_was_told_is_told_once() {
 
 /// After a takeover an unknown nexus gets a lost session, until any nexus has been forgotten.
 #[test]
-fn a_nexus_that_is_forgotten_after_a_takeover_is_told_more_than_its_loss() {
+fn a_nexus_forgotten_after_a_takeover_gets_power_on() {
     let mut world = World::new();
     world.take_over();
     let nexus = world.server.new_nexus(initiator("early"), 1, &world.luns);
@@ -270,11 +270,11 @@ fn after_a_takeover_each_nexus_gets_its_loss_and_all_changes_it_may_have_missed(
     hosts.world.take_over();
     let world = &mut hosts.world;
     let b = world.server.new_nexus(initiator("b"), 2, &world.luns);
-    assert_eq!(told(world, &b, 0), missed, "also what it has heard before");
-    assert_eq!(told(world, &b, 300), [NEXUS_LOSS], "nothing has happened there");
+    assert_eq!(told(world, &b, 0), missed, "including those already reported");
+    assert_eq!(told(world, &b, 300), [NEXUS_LOSS], "nothing has happened on that unit");
     let b = again(world, &b);
     assert_eq!(told(world, &b, 0), [NEXUS_LOSS], "and no more than once");
-    // An event for a nexus that has not come back yet: it must not miss anything because of that.
+    // An event for a nexus that has not returned yet: it must not miss anything because of that.
     let gone = world.server.new_nexus(initiator("a"), 1, &world.luns);
     told(world, &gone, 0);
     world.run_as(&gone, 0, &out(4, 0), &keys(KEY_A, KEY_A)); // it preempts itself, silently

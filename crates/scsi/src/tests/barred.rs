@@ -1,5 +1,4 @@
-//! RESERVE and RELEASE of SPC-2 together with persistent reservations, and which commands conflict
-//! with what.
+//! RESERVE and RELEASE of SPC-2 together with persistent reservations, and which commands conflict.
 
 use super::reservations::{Hosts, KEY_A, KEY_B, keys, out, report};
 use super::world::{cdb_10, triple};
@@ -78,7 +77,7 @@ fn starting_and_allowing_are_free_and_stopping_and_preventing_are_not() {
 }
 
 #[test]
-fn reserve_of_whom_a_persistent_reservation_admits_is_good_and_does_nothing() {
+fn reserve_by_a_nexus_that_a_persistent_reservation_admits_does_nothing() {
     let mut hosts = Hosts::registered();
     let (a, b, c) = (hosts.a.clone(), hosts.b.clone(), hosts.c.clone());
     let (reserve, release) = ([0x16, 0, 0, 0, 0, 0], [0x17, 0, 0, 0, 0, 0]);
@@ -123,7 +122,7 @@ fn barred_by(kind: u8) -> Vec<(u8, Option<u8>)> {
 
 /// SPC-4, table 67, and SBC-3, table 13.
 #[test]
-fn each_command_is_barred_as_the_standard_lists_it() {
+fn each_command_conflicts_as_the_standard_lists_it() {
     let plain = |opcodes: &[u8]| opcodes.iter().map(|opcode| (*opcode, None)).collect::<Vec<_>>();
     let writes = [
         0x0a, 0x15, 0x1b, 0x1d, 0x2a, 0x2e, 0x35, 0x41, 0x42, 0x55, 0x89, 0x8a, 0x8b, 0x8e, 0x91,

@@ -348,7 +348,7 @@ fn largest(world: &mut World, entry: &Entry) -> (u16, Vec<u8>, Vec<u8>) {
             cdb[6..10].copy_from_slice(&(list.len() as u32).to_be_bytes());
             (cdb, list)
         }
-        (opcode, action) => panic!("say what the largest form of {opcode:02x}/{action:02x} is"),
+        (opcode, action) => panic!("add the largest form of {opcode:02x}/{action:02x}"),
     };
     (0, cdb, data)
 }
@@ -383,7 +383,7 @@ fn the_largest_form_of_every_command_is_bounded_work() {
 }
 
 #[test]
-fn a_change_of_the_map_and_a_reset_cost_no_more_than_the_units_are_many() {
+fn a_map_change_and_a_reset_cost_work_linear_in_the_units() {
     let mut world = largest_world();
     let nexuses: Vec<_> = (1..9).map(|port| world.log_in(initiator("many"), port)).collect();
     world.target_reset(&world.luns.clone());

@@ -98,7 +98,7 @@ fn all_segments_are_one_request() {
 }
 
 #[test]
-fn an_overlapping_segment_copies_what_was_there_before() {
+fn an_overlapping_segment_copies_the_earlier_content() {
     let mut world = filled();
     let own = [segment((0xffff, 0), (0xffff, 1), 60)];
     assert_eq!(xcopy(&mut world, &list(0, 3, &[], &own)).status, crate::Status::Good);
@@ -106,7 +106,7 @@ fn an_overlapping_segment_copies_what_was_there_before() {
 }
 
 #[test]
-fn every_name_of_the_volume_page_is_taken() {
+fn every_designator_of_the_volume_page_is_accepted() {
     let mut world = filled();
     let mut eui = [0; 16];
     eui[..8].copy_from_slice(&naa(1)[8..]);
@@ -184,7 +184,7 @@ fn segments_with_offsets_count_bytes_from_within_a_block() {
 }
 
 #[test]
-fn a_volume_that_is_not_the_senders_is_not_reachable() {
+fn another_hosts_volume_is_not_reachable() {
     let mut world = filled();
     let before = world.disks[&VolumeId(4)].bytes.clone();
     for (source, destination) in [(0, 1), (1, 0)] {
@@ -246,7 +246,7 @@ fn lists_are_refused_before_any_effect() {
 }
 
 #[test]
-fn the_segments_before_a_bad_one_are_copied_and_it_is_named() {
+fn segments_before_a_bad_one_are_copied_and_its_number_is_reported() {
     let mut world = filled();
     let segments = [segment((0, 0), (0, 1000), 8), segment((0, 0), (0, 2047), 8)];
     let response = xcopy(&mut world, &list(9, 0, &[cscd(naa(1))], &segments));
@@ -278,7 +278,7 @@ fn a_full_pool_is_reported_and_nothing_is_copied() {
 /// An edge of the copy is in an unreadable block: no segment was processed, not even earlier ones,
 /// as the segment's number shows.
 #[test]
-fn a_block_that_cant_be_read_ends_a_copy_of_which_nothing_has_happened() {
+fn an_unreadable_block_ends_a_copy_before_any_segment() {
     let mut world = filled();
     let sector = block::Sector(103);
     world.failure = Some(VolumeError::Medium { sector });
@@ -291,7 +291,7 @@ fn a_block_that_cant_be_read_ends_a_copy_of_which_nothing_has_happened() {
 }
 
 #[test]
-fn results_are_held_only_where_asked_and_only_for_the_nexus() {
+fn results_are_held_only_on_request_and_only_for_the_nexus() {
     let mut world = filled();
     let copy = |id, usage| list(id, usage, &[cscd(naa(1))], &[segment((0, 0), (0, 100), 8)]);
     xcopy(&mut world, &copy(5, 0));
@@ -355,7 +355,7 @@ fn lid4_counts_descriptors_from_one_and_has_its_own_status() {
 }
 
 #[test]
-fn operating_parameters_and_the_page_say_what_is_taken() {
+fn operating_parameters_and_the_vpd_page_report_the_limits() {
     let mut world = World::new();
     let data = world.good(&results(3, 0), &[]);
     assert_eq!(usize::from(data[3]), data.len() - 4);
@@ -376,7 +376,7 @@ fn operating_parameters_and_the_page_say_what_is_taken() {
 }
 
 #[test]
-fn each_name_on_the_volume_page_that_fits_a_descriptor_is_known() {
+fn each_designator_that_fits_a_descriptor_is_recognized() {
     let world = World::new();
     let mut names = 0;
     for (lun, volume) in &world.luns.luns {

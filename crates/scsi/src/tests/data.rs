@@ -7,7 +7,7 @@ use block::{
 };
 
 #[test]
-fn what_was_written_is_read_in_every_length_of_cdb() {
+fn written_data_is_read_with_every_cdb_length() {
     let mut world = World::new();
     let data = pattern(3 * 512, 7);
     world.good(&[0x0a, 0, 0, 5, 3, 0], &data);
@@ -62,7 +62,7 @@ fn protection_and_naca_are_refused_with_a_pointer_to_the_field() {
 }
 
 #[test]
-fn writes_take_what_arrived_in_whole_blocks() {
+fn writes_use_the_whole_blocks_that_arrived() {
     let mut world = World::new();
     let response = world.run(&cdb_10(0x2a, 0, 0, 2), &[1; 512]);
     assert_eq!((response.status, response.transfer_bytes_wanted), (Status::Good, Some(1024)));
@@ -283,7 +283,7 @@ fn every_command_that_needs_a_lost_block_reports_its_lba() {
         let bytes = response.sense_bytes();
         // Fixed format: VALID, and the LBA in INFORMATION (SPC-4, 4.5.3).
         assert_eq!((bytes[0], &bytes[3..7]), (0xf0, &[0, 0, 0, 21][..]), "{name}");
-        assert!(response.data_in.to_vec().is_empty(), "{name} sends nothing of it");
+        assert!(response.data_in.to_vec().is_empty(), "{name} sends no data");
     }
     let mut world = World::new();
     world.failure = Some(VolumeError::Medium { sector: Sector(8 * 3 + 5) });
@@ -334,7 +334,7 @@ fn map_all(
         };
         assert_eq!(response.status, Status::Good);
         let told = status_of(&response.data_in.to_vec());
-        let (last, blocks, _) = *told.last().expect("each command tells something");
+        let (last, blocks, _) = *told.last().expect("each command returns a descriptor");
         lba = last + u64::from(blocks);
         all.extend(told);
     }
@@ -372,7 +372,7 @@ fn an_extent_is_reported_as_one_even_if_the_volume_returns_parts() {
 }
 
 #[test]
-fn no_more_is_asked_for_than_there_is_room_for() {
+fn no_more_extents_are_requested_than_fit_the_response() {
     let mut most = 0;
     let (all, commands, _) = map_all(1 << 20, 8 + 16 * 5, |range, limit| {
         most = most.max(limit);
@@ -388,7 +388,7 @@ fn no_more_is_asked_for_than_there_is_room_for() {
 }
 
 #[test]
-fn the_default_self_test_is_passed_and_there_is_no_other() {
+fn the_default_self_test_passes_and_others_are_refused() {
     let mut world = World::new();
     world.good(&[0x1d, 0x04, 0, 0, 0, 0], &[]);
     world.good(&[0x1d, 0x00, 0, 0, 0, 0], &[]);

@@ -12,7 +12,7 @@ fn inquiry(page: Option<u8>, length: u16) -> Vec<u8> {
 }
 
 #[test]
-fn standard_inquiry_names_the_array() {
+fn standard_inquiry_identifies_the_array() {
     let mut world = World::new();
     let data = world.good(&inquiry(None, 255), &[]);
     assert_eq!(data.len(), 96);
@@ -26,7 +26,7 @@ fn standard_inquiry_names_the_array() {
 }
 
 #[test]
-fn every_listed_page_is_there_and_says_its_length() {
+fn every_listed_page_exists_and_has_its_length() {
     let mut world = World::new();
     let list = world.good(&inquiry(Some(0), 255), &[]);
     assert_eq!(list[4..], crate::unit::vpd::PAGES);
@@ -44,7 +44,7 @@ fn every_listed_page_is_there_and_says_its_length() {
 }
 
 #[test]
-fn device_identification_names_volume_ports_and_device() {
+fn device_identification_has_volume_port_and_device() {
     let mut world = World::new();
     let page = world.good(&inquiry(Some(0x83), 4096), &[]);
     let mut found = Vec::new();
@@ -66,7 +66,7 @@ fn device_identification_names_volume_ports_and_device() {
 }
 
 #[test]
-fn luns_are_reported_and_others_are_not_there() {
+fn luns_are_reported_and_others_are_not_supported() {
     let mut world = World::new();
     let report = |select| vec![0xa0, 0, select, 0, 0, 0, 0, 0, 1, 0, 0, 0];
     let luns = world.good(&report(0), &[]);
@@ -233,7 +233,7 @@ fn an_unknown_command_or_action_is_refused() {
 }
 
 #[test]
-fn commands_that_go_on_are_requests_and_the_rest_is_done_at_once() {
+fn commands_that_continue_make_requests_and_others_end_at_once() {
     let world = World::new();
     let command = Command {
         lun: [0; 8],

@@ -73,7 +73,7 @@ fn parameter_list(random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-fn bent_commands_never_panic() {
+fn damaged_commands_never_panic() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let mut good = vec![0; COMMANDS.len()];
     let mut world = World::new();

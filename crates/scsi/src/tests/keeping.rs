@@ -63,7 +63,7 @@ fn start(hosts: &mut Hosts, nexus: &Nexus, action: u8, kind: u8, list: &[u8]) ->
 }
 
 #[test]
-fn what_was_registered_with_aptpl_is_there_after_a_loss_of_power() {
+fn registrations_with_aptpl_survive_a_loss_of_power() {
     for kind in [1, 3, 5, 6, 7, 8] {
         let mut hosts = kept();
         assert!(is_kept(&mut hosts));
@@ -99,7 +99,7 @@ fn the_last_aptpl_of_any_nexus_decides() {
 }
 
 #[test]
-fn every_action_on_what_is_kept_waits_until_it_is_durable() {
+fn every_action_on_persistent_state_waits_until_it_is_durable() {
     let mut hosts = kept();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     let move_list = {
@@ -145,7 +145,7 @@ fn every_action_on_what_is_kept_waits_until_it_is_durable() {
 }
 
 #[test]
-fn others_get_reports_when_it_is_durable_and_in_order() {
+fn others_are_notified_in_order_when_a_change_is_durable() {
     let mut hosts = kept();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     hosts.out(&a, 1, 5, KEY_A, 0);
@@ -171,7 +171,7 @@ fn others_get_reports_when_it_is_durable_and_in_order() {
 }
 
 #[test]
-fn what_can_not_be_made_durable_is_taken_back() {
+fn a_change_that_can_not_be_made_durable_is_rolled_back() {
     let table = [
         (SaveError::NoRoom, 6, (5, 0x55, 0x04)),
         (SaveError::NoRoom, 1, (5, 0x55, 0x03)),
@@ -187,15 +187,19 @@ fn what_can_not_be_made_durable_is_taken_back() {
         assert_eq!(triple(&refused), sense);
         let after = hosts.run(&a, &report(3), &[]).data_in.to_vec();
         assert_eq!(before[4..], after[4..]);
-        assert_ne!(before[..4], after[..4], "who has read in between finds another generation");
-        assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "nobody is told");
+        assert_ne!(
+            before[..4],
+            after[..4],
+            "a host that has read in between sees another generation"
+        );
+        assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "no nexus is notified");
         assert_eq!(hosts.world.kept[&VOLUME].registrants[0].key, KEY_A);
-        assert_eq!(hosts.out(&a, 1, 1, KEY_A, 0).status, Status::Good, "and it goes on");
+        assert_eq!(hosts.out(&a, 1, 1, KEY_A, 0).status, Status::Good, "and writes continue");
     }
 }
 
 #[test]
-fn a_failure_takes_back_all_that_followed_and_keeps_what_was_durable() {
+fn a_failure_rolls_back_later_changes_and_keeps_durable_ones() {
     let mut hosts = kept();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     let first = start(&mut hosts, &a, 1, 5, &keys(KEY_A, 0));
@@ -204,7 +208,7 @@ fn a_failure_takes_back_all_that_followed_and_keeps_what_was_durable() {
     hosts.world.server.saved(unsaved, Ok(()));
     let unsaved = hosts.world.server.unsaved(VOLUME).unwrap();
     let third = start(&mut hosts, &b, 6, 0, &keys(0, 8)); // without APTPL
-    assert!(is_kept(&mut hosts), "what is durable is told, not what is to be");
+    assert!(is_kept(&mut hosts), "the durable state is reported, not the pending one");
     hosts.world.server.saved(unsaved, Err(SaveError::Failed));
     assert!(hosts.world.server.unsaved(VOLUME).is_none(), "nothing is left to do");
     let wants = [Status::Good, Status::CheckCondition, Status::CheckCondition];
@@ -237,7 +241,7 @@ fn reserve(hosts: &mut Hosts, nexus: &Arc<Nexus>, opcode: u8) -> Status {
 }
 
 #[test]
-fn reserve_waits_until_it_is_durable_and_holds_over_a_takeover_alone() {
+fn reserve_waits_until_it_is_durable_and_survives_only_a_takeover() {
     let mut hosts = Hosts::new();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     let step = hosts.world.start_as(&a, 0, &[0x16, 0, 0, 0, 0, 0], &[]);
@@ -245,21 +249,21 @@ fn reserve_waits_until_it_is_durable_and_holds_over_a_takeover_alone() {
     assert_eq!(hosts.status(&b, &[0; 6]), Status::ReservationConflict, "in force at once");
     assert_eq!(hosts.world.finish(&a, step).status, Status::Good);
     let again = hosts.world.start_as(&a, 0, &[0x16, 0, 0, 0, 0, 0], &[]);
-    assert!(matches!(again, Step::Done(_)), "it has it already");
+    assert!(matches!(again, Step::Done(_)), "it already holds the volume");
     take_over(&mut hosts);
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     assert_eq!(hosts.status(&b, &[0; 6]), Status::ReservationConflict, "a still has it");
     assert_eq!(hosts.status(&a, &cdb_10(0x2a, 0, 0, 1)), Status::Good);
     restart(&mut hosts);
     let b = hosts.b.clone();
-    assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "no power on leaves it");
+    assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "a power on ends it");
     assert_eq!(reserve(&mut hosts, &b, 0x16), Status::Good);
     assert_eq!(reserve(&mut hosts, &b, 0x17), Status::Good);
-    assert!(hosts.world.kept.is_empty(), "nothing is left to keep");
+    assert!(hosts.world.kept.is_empty(), "nothing is stored any more");
 }
 
 #[test]
-fn a_reserve_that_ends_with_its_session_or_by_a_reset_is_kept_no_more() {
+fn a_reserve_ended_by_session_loss_or_reset_is_no_longer_stored() {
     for by_reset in [false, true] {
         let mut hosts = Hosts::new();
         let a = hosts.a.clone();
@@ -274,14 +278,14 @@ fn a_reserve_that_ends_with_its_session_or_by_a_reset_is_kept_no_more() {
 }
 
 #[test]
-fn what_a_lost_session_held_by_reserve_never_comes_back_when_saving_fails() {
+fn a_reserve_of_a_lost_session_never_returns_when_saving_fails() {
     let mut hosts = Hosts::new();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     assert_eq!(reserve(&mut hosts, &a, 0x16), Status::Good);
     hosts.world.save_failure = Some(SaveError::Failed);
     hosts.world.nexus_loss(&a);
-    assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "it is in force all the same");
-    assert!(hosts.world.kept[&VOLUME].exclusive.is_some(), "and still to be made durable");
+    assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "the release is in force nevertheless");
+    assert!(hosts.world.kept[&VOLUME].exclusive.is_some(), "and not durable yet");
     hosts.world.save(VOLUME);
     assert!(hosts.world.kept.is_empty());
     // While another change is being saved.
@@ -298,7 +302,7 @@ fn what_a_lost_session_held_by_reserve_never_comes_back_when_saving_fails() {
 }
 
 #[test]
-fn a_takeover_keeps_what_has_no_aptpl_with_its_generation_and_a_power_on_does_not() {
+fn a_takeover_keeps_state_without_aptpl_and_a_power_on_does_not() {
     let mut hosts = Hosts::registered();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     assert_eq!(hosts.out(&b, 1, 5, KEY_B, 0).status, Status::Good);
@@ -315,7 +319,7 @@ fn a_takeover_keeps_what_has_no_aptpl_with_its_generation_and_a_power_on_does_no
 }
 
 #[test]
-fn access_states_wait_until_they_are_durable_and_hold_over_a_takeover_alone() {
+fn access_states_wait_until_they_are_durable_and_survive_only_a_takeover() {
     let mut hosts = Hosts::new();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     let list = [0, 0, 0, 0, 2, 0, 0, 2]; // group 2, that of b, in standby

@@ -112,16 +112,16 @@ const PREEMPT: u8 = 4;
 const PREEMPT_AND_ABORT: u8 = 5;
 
 #[test]
-fn preempt_and_abort_ends_what_is_left_and_preempt_does_not() {
+fn preempt_and_abort_ends_a_command_in_progress_and_preempt_does_not() {
     let (cdb, data) = (cdb_16(0x8a, 0, 0, 20_000), pattern(20_000 * 512, 3));
     assert_eq!(preempted(PREEMPT, 0, &cdb, &data), (Status::Good, 3));
     assert_eq!(preempted(PREEMPT_AND_ABORT, 0, &cdb, &data), (Status::TaskAborted, 1));
     assert_eq!(preempted(PREEMPT_AND_ABORT, 2, &cdb, &data), (Status::Good, 3));
 }
 
-/// Its first request may have waited until after PREEMPT AND ABORT was answered.
+/// Its first request may have waited until after PREEMPT AND ABORT completed.
 #[test]
-fn a_long_read_of_a_nexus_that_is_preempted_and_aborted_gives_no_data() {
+fn a_long_read_of_a_preempted_and_aborted_nexus_returns_no_data() {
     let cdb = cdb_16(0x88, 0, 0, 20_000);
     assert_eq!(preempted(PREEMPT, 0, &cdb, &[]), (Status::Good, 3));
     assert_eq!(preempted(PREEMPT_AND_ABORT, 0, &cdb, &[]), (Status::TaskAborted, 1));
@@ -148,7 +148,7 @@ fn a_long_transfer_becomes_requests_that_end_between_blocks() {
 }
 
 #[test]
-fn what_fits_one_request_stays_one() {
+fn a_transfer_that_fits_one_request_is_not_split() {
     let mut long = Long::new();
     long.run(&cdb_16(0x8a, 0, 5, 8192), &pattern(8192 * 512, 1));
     long.run(&cdb_16(0x88, 0, 5, 8192), &[]);
@@ -204,7 +204,7 @@ fn a_miswritten_byte_is_reported_at_its_offset_in_the_data_sent() {
 }
 
 #[test]
-fn verify_is_done_in_small_steps_and_no_longer_than_a_transfer() {
+fn verify_runs_in_small_steps_and_is_limited_like_a_transfer() {
     let longest = (COMMAND_BYTES_MAX / 512) as u32;
     for flags in [0x00, 0x02, 0x06] {
         let mut long = Long::new();
@@ -231,7 +231,7 @@ fn verify_is_done_in_small_steps_and_no_longer_than_a_transfer() {
 }
 
 #[test]
-fn an_answer_of_another_length_is_no_data() {
+fn a_reply_of_a_wrong_length_is_an_error() {
     let long = Long::new();
     let (nexus, luns) = (long.world.nexus.clone(), long.world.luns.clone());
     let cdb = Cdb::new(&cdb_16(0x88, 0, 0, 10_000));
@@ -243,7 +243,7 @@ fn an_answer_of_another_length_is_no_data() {
     assert!(matches!(request, VolumeRequest::Read { volume: VolumeId(1), .. }));
     let reply = Ok(VolumeReply::Data(DataIn::from_bytes(&[0; 512])));
     let Step::Done(response) = long.world.server.resume(&nexus, pending, reply) else {
-        panic!("it goes on")
+        panic!("the command continues")
     };
     assert_eq!(response.status, Status::CheckCondition);
 }

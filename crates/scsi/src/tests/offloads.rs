@@ -71,7 +71,7 @@ fn samples(offload: Offload) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 #[test]
-fn a_command_is_unknown_while_its_offload_is_off_and_works_when_it_is_on_again() {
+fn a_command_is_unknown_while_its_offload_is_off() {
     for offload in Offload::ALL {
         let mut world = without(&[offload]);
         let mut off = 0;
@@ -96,7 +96,7 @@ fn a_command_is_unknown_while_its_offload_is_off_and_works_when_it_is_on_again()
 }
 
 #[test]
-fn other_volumes_keep_theirs_and_each_nexus_gets_one_report() {
+fn offloads_of_other_volumes_stay_and_each_nexus_gets_one_report() {
     let mut world = World::new();
     let other = world.log_in(initiator("b"), 2);
     for lun in [0, 300] {
@@ -123,7 +123,7 @@ fn off_and_on_again_between_two_commands_is_not_reported() {
 }
 
 #[test]
-fn supported_operation_codes_leave_out_what_is_off() {
+fn supported_operation_codes_omit_disabled_offloads() {
     for offload in Offload::ALL {
         let mut world = without(&[offload]);
         let all = world.good(&[0xa3, 0x0c, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0], &[]);
@@ -142,7 +142,7 @@ fn supported_operation_codes_leave_out_what_is_off() {
 }
 
 #[test]
-fn pages_and_capacity_agree_with_what_is_off() {
+fn pages_and_capacity_agree_with_disabled_offloads() {
     let mut world = without(&[Offload::CompareAndWrite]);
     assert_eq!(page(&mut world, 0xb0)[5], 0, "MAXIMUM COMPARE AND WRITE LENGTH");
     let mut world = without(&[Offload::Unmap]);
@@ -183,7 +183,7 @@ fn third_party_copy_is_reported_only_if_supported() {
 }
 
 #[test]
-fn a_copy_is_refused_where_either_volume_has_it_off() {
+fn a_copy_is_refused_if_either_volume_has_it_off() {
     let copy = |world: &mut World, source: u16, destination: u16| {
         let names = [cscd(naa(1)), cscd(naa(2))];
         let list = list(0, 3, &names, &[segment((source, 0), (destination, 0), 8)]);

@@ -35,7 +35,7 @@ fn mode_sense_has_pages_and_block_descriptors() {
 }
 
 #[test]
-fn mode_select_takes_what_is_and_refuses_most_changes() {
+fn mode_select_accepts_current_values_and_refuses_most_changes() {
     let mut world = World::new();
     let mut list = world.good(&mode_sense_6(0x3f), &[]);
     list[0] = 0;
@@ -90,7 +90,7 @@ fn sense_data_has_both_formats() {
 }
 
 #[test]
-fn a_unit_can_be_started_but_not_taken_out() {
+fn a_unit_can_be_started_but_not_ejected() {
     let mut world = World::new();
     world.good(&[0x1b, 0, 0, 0, 1, 0], &[]);
     world.good(&[0x1b, 1, 0, 0, 0, 0], &[]);
@@ -129,7 +129,7 @@ fn sense_data_takes_the_format_of_the_control_page_until_a_reset() {
 }
 
 #[test]
-fn log_sense_counts_what_was_done() {
+fn log_sense_counts_commands() {
     let mut world = World::new();
     let supported = world.good(&[0x4d, 0, 0x40, 0, 0, 0, 0, 0, 255, 0], &[]);
     assert_eq!(supported, [0, 0, 0, 3, 0x00, 0x0c, 0x19]);

@@ -134,7 +134,7 @@ fn listed_initiator_ports_are_registered_too() {
 }
 
 #[test]
-fn a_listed_device_means_its_known_ports() {
+fn a_listed_device_stands_for_its_known_ports() {
     let mut hosts = Hosts::new();
     let a = hosts.a.clone();
     let list = listing(0, KEY_A, 0, &[id(0, "iqn.2026-01.example:b")]);
@@ -264,7 +264,7 @@ fn port(name: &str, number: u16) -> InitiatorPort {
 }
 
 #[test]
-fn a_reservation_moves_to_the_nexus_that_is_named() {
+fn a_reservation_moves_to_the_named_nexus() {
     for (unreg, own_stays) in [(0, true), (2, false)] {
         let mut hosts = Hosts::registered();
         let (a, b) = (hosts.a.clone(), hosts.b.clone());
@@ -285,7 +285,7 @@ fn a_reservation_moves_to_the_nexus_that_is_named() {
 }
 
 #[test]
-fn a_move_may_name_a_nexus_that_is_registered() {
+fn a_move_may_name_a_registered_nexus() {
     let mut hosts = Hosts::registered();
     let a = hosts.a.clone();
     hosts.out(&a, 1, 1, KEY_A, 0);

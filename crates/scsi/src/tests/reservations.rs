@@ -73,7 +73,7 @@ impl Hosts {
 }
 
 #[test]
-fn each_type_bars_whom_the_table_says() {
+fn each_type_conflicts_as_the_table_says() {
     // Type; whether reads and writes of a registered and of an unregistered nexus conflict.
     let table = [
         (1, [false, true], [false, true]),
@@ -107,7 +107,7 @@ fn each_type_bars_whom_the_table_says() {
 }
 
 #[test]
-fn keys_are_registered_changed_and_taken_away() {
+fn keys_are_registered_changed_and_removed() {
     let mut hosts = Hosts::new();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     assert_eq!(hosts.out(&a, 0, 0, 1, KEY_A).status, Status::ReservationConflict);
@@ -129,7 +129,7 @@ fn keys_are_registered_changed_and_taken_away() {
 }
 
 #[test]
-fn full_status_names_the_ports() {
+fn full_status_identifies_the_ports() {
     let mut hosts = Hosts::registered();
     let a = hosts.a.clone();
     hosts.out(&a, 1, 5, KEY_A, 0);
@@ -322,7 +322,7 @@ fn a_destroyed_volume_leaves_nothing() {
 }
 
 #[test]
-fn a_copy_minds_reservations_of_both_its_volumes() {
+fn a_copy_respects_reservations_of_both_volumes() {
     let mut hosts = Hosts::new();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     hosts.world.run_as(&b, 300, &out(0, 0), &keys(0, KEY_B));

@@ -104,7 +104,7 @@ fn a_change_of_thresholds_or_pool_is_reported_but_is_no_crossing() {
 }
 
 #[test]
-fn mode_pages_say_what_is_told() {
+fn mode_pages_report_the_thresholds() {
     let mut world = World::new();
     space(&world, &[80, 90], 0);
     let sense = |page: u8, subpage: u8| vec![0x5a, 0x08, page, subpage, 0, 0, 0, 4, 0, 0];

@@ -12,7 +12,7 @@ fn sanitize(world: &mut World) {
 }
 
 #[test]
-fn tokens_end_with_what_they_were_made_of() {
+fn tokens_end_with_their_source() {
     for eradicated in [false, true] {
         let mut world = filled();
         let token = world.populate(&[(0, 8)]);
@@ -36,7 +36,7 @@ fn tokens_end_with_what_they_were_made_of() {
 }
 
 #[test]
-fn a_token_whose_copy_was_under_way_when_its_volume_was_sanitized_is_no_good() {
+fn a_token_whose_copy_was_in_progress_during_sanitize_is_invalid() {
     let mut world = filled();
     let list = populate_list(0, &[(0, 8)]);
     let nexus = world.nexus.clone();
@@ -48,7 +48,7 @@ fn a_token_whose_copy_was_under_way_when_its_volume_was_sanitized_is_no_good() {
     let token = world.good(&information(7), &[])[38..].to_vec();
     assert_eq!(triple(&world.write(300, &write_list(&token, 0, 0, &[(64, 8)]))), (5, 0x23, 6));
     assert!(world.sweep());
-    assert!(!world.disks[&ROD_VOLUME].mapped.contains(&true), "what it stood for is gone");
+    assert!(!world.disks[&ROD_VOLUME].mapped.contains(&true), "its data is freed");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn no_initiator_takes_all_tokens() {
 }
 
 #[test]
-fn a_token_is_given_out_when_it_is_durable_and_holds_over_a_takeover_alone() {
+fn a_token_is_returned_when_it_is_durable_and_survives_only_a_takeover() {
     for takes_over in [true, false] {
         let mut world = filled();
         let nexus = world.nexus.clone();
@@ -123,7 +123,7 @@ fn a_token_is_given_out_when_it_is_durable_and_holds_over_a_takeover_alone() {
 }
 
 #[test]
-fn a_token_that_can_not_be_made_durable_never_was_one() {
+fn a_token_that_can_not_be_made_durable_is_never_valid() {
     let causes = [(SaveError::NoRoom, (5, 0x55, 0x0d)), (SaveError::Failed, (4, 0x44, 0))];
     for (error, sense) in causes {
         let mut world = filled();

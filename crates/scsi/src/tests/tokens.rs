@@ -113,7 +113,7 @@ fn a_token_represents_the_earlier_data_of_its_ranges() {
     assert_eq!([world.bytes(2, 2000, 2), world.bytes(2, 7, 6)].concat(), want);
     let answer = world.run_on(300, &information(7), &[]).data_in.to_vec();
     assert_eq!((answer[4], answer[5], &answer[16..24]), (0x11, 1, &8_u64.to_be_bytes()[..]));
-    assert_eq!(answer[32..], [0; 4], "no token comes of it");
+    assert_eq!(answer[32..], [0; 4], "it creates no token");
     // From the middle of it, on the volume itself.
     assert_eq!(world.write(0, &write_list(&token, 0, 4, &[(0, 3)])).status, Status::Good);
     assert_eq!(world.bytes(1, 0, 3), want[4 * SECTOR..7 * SECTOR]);
@@ -159,7 +159,7 @@ fn the_zero_token_zeroes() {
 }
 
 #[test]
-fn tokens_that_were_made_up_or_bent_are_refused() {
+fn forged_or_modified_tokens_are_refused() {
     let mut world = filled();
     let token = world.populate(&[(0, 8)]);
     for byte in [8, 15, 30, 63, 300, 511] {
@@ -207,7 +207,7 @@ fn a_token_expires_after_a_time_without_use() {
 }
 
 #[test]
-fn a_token_that_was_deleted_is_gone_but_not_from_under_a_copy() {
+fn a_deleted_token_is_invalid_but_a_copy_in_progress_keeps_its_data() {
     let mut world = filled();
     let want = world.bytes(1, 0, 8);
     let token = world.populate(&[(0, 8)]);
@@ -234,7 +234,7 @@ fn a_token_that_was_deleted_is_gone_but_not_from_under_a_copy() {
 }
 
 #[test]
-fn what_was_reserved_for_a_token_that_never_came_is_free_again() {
+fn space_reserved_for_a_failed_token_is_freed() {
     let mut world = filled();
     world.failure = Some(VolumeError::NoSpace);
     let list = populate_list(0, &[(0, 1000)]);
@@ -298,7 +298,7 @@ fn wrong_lists_are_refused_before_anything_happens() {
 }
 
 #[test]
-fn reservations_of_others_hold_for_tokens_too() {
+fn reservations_of_others_apply_to_tokens() {
     let mut world = filled();
     let token = world.populate(&[(0, 8)]);
     let other = world.log_in(initiator("b"), 2);
@@ -311,7 +311,7 @@ fn reservations_of_others_hold_for_tokens_too() {
 }
 
 #[test]
-fn a_copy_that_is_aborted_ends_before_its_next_piece_and_the_abort_is_answered_after_it() {
+fn an_aborted_copy_ends_before_its_next_piece_and_before_the_abort_completes() {
     let mut world = filled();
     let abort = |id: u8| vec![0x83, 0x1c, 0, 0, 0, id, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(world.sense(&abort(1), &[]), (5, 0x24, 0), "nothing runs");
@@ -356,7 +356,7 @@ fn the_rest_of_a_copy_ends_with_preempt_and_abort_of_its_nexus() {
     nexus.preempt(VolumeId(1));
     assert!(pending.is_called_off(&nexus));
     let Step::Done(ended) = world.server.end_early(&nexus, pending) else { panic!() };
-    assert_eq!(ended.status, Status::TaskAborted, "which is not answered");
+    assert_eq!(ended.status, Status::TaskAborted, "for which no response is sent");
     assert_eq!(world.good(&information(1), &[])[4..6], [0x10, 0x60]);
 }
 

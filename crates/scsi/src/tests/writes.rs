@@ -29,7 +29,7 @@ fn orwrite_sets_bits_and_clears_none() {
 }
 
 #[test]
-fn orwrite_reads_again_what_was_changed_between() {
+fn orwrite_repeats_the_read_after_a_concurrent_change() {
     let mut world = World::new();
     let command = Command {
         lun: lun::encode(0),
@@ -69,7 +69,7 @@ fn write_atomic_is_one_request_or_refused() {
 }
 
 #[test]
-fn write_atomic_takes_what_block_limits_says_and_no_more() {
+fn write_atomic_accepts_the_reported_limit_and_no_more() {
     let mut world = World::new();
     let mut luns = (*world.luns).clone();
     let big = Arc::make_mut(luns.luns.get_mut(&0).unwrap());
@@ -119,7 +119,7 @@ fn sanitize_unmaps_all_of_the_volume() {
 }
 
 #[test]
-fn sanitize_refuses_what_is_reserved_and_what_it_can_not_do() {
+fn sanitize_refuses_reserved_bits_and_unsupported_methods() {
     let mut world = World::new();
     // No key is discarded, and nothing is overwritten: neither is supported.
     for action in [0x01, 0x03, 0x83, 0x00, 0x04, 0x1e] {
@@ -166,7 +166,7 @@ fn a_write_protected_unit_is_read_but_not_written() {
 }
 
 #[test]
-fn unmap_takes_as_many_descriptors_as_block_limits_says_and_no_more() {
+fn unmap_accepts_the_reported_number_of_descriptors_and_no_more() {
     let mut world = World::new();
     let limits = world.good(&[0x12, 1, 0xb0, 0, 64, 0], &[]);
     let most = u32::from_be_bytes([limits[24], limits[25], limits[26], limits[27]]);

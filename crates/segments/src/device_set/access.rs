@@ -222,7 +222,7 @@ impl Members {
         let slots = self.slots();
         for run in self.placement().runs(place, frames.len(), &slots)? {
             if matches!(run.held, Held::Column(..)) && copy > 0 {
-                let text = "it is made of what others have, and not stored";
+                let text = "this copy is reconstructed from others, and not stored";
                 return Err(io::Error::new(io::ErrorKind::Unsupported, text));
             }
             let at = self.stored_copy(&slots, &run.held, copy as usize)?;
@@ -386,7 +386,7 @@ fn stand(slots: &[Arc<Slot>], at: At) -> Option<Stand> {
 pub(super) const LOOKS_MAX: usize = 10_000;
 
 pub(super) fn no_member() -> io::Error {
-    io::Error::other("the map of parts has a device that is no member of the pool")
+    io::Error::other("the map of parts has a device that is not a member of the pool")
 }
 
 pub(super) fn is_out() -> io::Error {

@@ -21,7 +21,7 @@ impl Members {
         match slot.state() {
             DeviceState::In | DeviceState::CatchingUp => {}
             state => {
-                let instead = "it is out already";
+                let instead = "it is already out";
                 return Err(DeviceError::State { number, state, instead });
             }
         }
@@ -46,8 +46,8 @@ impl Members {
             return Ok(());
         }
         let instead = match slot.state() {
-            DeviceState::In => "it has all that it should have",
-            DeviceState::CatchingUp => "it is being given what it lacks",
+            DeviceState::In => "it already has all data",
+            DeviceState::CatchingUp => "it is already catching up",
             DeviceState::Missing => "add it again by its path",
             DeviceState::Out | DeviceState::Kept => {
                 return Ok(self.let_catch_up(&mut change, &slot)?);
@@ -133,7 +133,7 @@ impl Members {
             return self.empty(number);
         }
         if slot.written().is_some() {
-            self.take_out(number, "it is removed")?;
+            self.take_out(number, "it is being removed")?;
         }
         self.begin()?;
         let mut change = self.change();

@@ -50,7 +50,7 @@ impl SetChannel {
         let has_no_file =
             |slot: &Arc<Slot>| slot.device.as_ref().is_some_and(|device| device.file.is_none());
         if members.slots().iter().any(has_no_file) {
-            let text = "there are no channels to these disks";
+            let text = "these disks do not support channels";
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         }
         let event = Arc::new(Event::new()?);
@@ -201,13 +201,16 @@ impl Channel for SetChannel {
                 continue;
             }
             let lane = self.lane_of(slot);
-            debug_assert!(lane.is_none_or(|lane| asked & (1 << lane) == 0), "one share for each");
+            debug_assert!(
+                lane.is_none_or(|lane| asked & (1 << lane) == 0),
+                "one share for each device"
+            );
             let written = match lane {
                 Some(lane) => {
                     let name = name_of(index, lane, (0, 0));
                     self.lanes[lane].write(name, offset_bytes, frames, persist)
                 }
-                None => Err(io::Error::other("there is no way to it")),
+                None => Err(io::Error::other("the device has no channel")),
             };
             match written {
                 Ok(()) => asked |= lane.map_or(0, |lane| 1 << lane),

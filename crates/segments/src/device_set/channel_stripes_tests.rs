@@ -25,7 +25,7 @@ fn found(ended: &[Completion]) -> Vec<u8> {
 }
 
 #[test]
-fn a_column_that_its_device_does_not_give_is_made_of_the_others() {
+fn a_column_that_its_device_fails_to_read_is_reconstructed() {
     let (mut world, _) = in_stripes();
     read_two(&mut world, 1);
     assert_eq!(world.asked_to_read(), [3]);
@@ -61,14 +61,14 @@ fn a_column_that_its_device_does_not_give_is_made_of_the_others() {
     world.end(1, true);
     assert!(world.collect()[0].result.is_err());
     assert_eq!(world.channel.in_flight(), 0);
-    assert_eq!(elsewhere(&world), [0, 0, 0, 2, 0], "nobody had it");
+    assert_eq!(elsewhere(&world), [0, 0, 0, 2, 0], "no other device had it");
     // A blocking read gets the same.
     world.set.read(Place::of_block(2, 256 + 3), &mut [FrameMut::stale()]).unwrap();
     assert_eq!(elsewhere(&world), [0, 0, 0, 3, 0]);
 }
 
 #[test]
-fn a_column_whose_device_is_late_is_made_of_the_others() {
+fn a_column_of_a_late_device_is_reconstructed() {
     let (mut world, _) = in_stripes();
     read_two(&mut world, 0);
     while world.asked_to_read().len() < 4 {
@@ -78,12 +78,12 @@ fn a_column_whose_device_is_late_is_made_of_the_others() {
     world.asked_to_read().into_iter().filter(|at| *at != 2).for_each(|at| world.end_reads(at));
     assert_eq!(found(&world.collect()), [1, 2]);
     world.end_reads(2);
-    assert!(world.collect().is_empty(), "it was answered");
+    assert!(world.collect().is_empty(), "it has already completed");
     assert_eq!(world.channel.in_flight(), 0);
 }
 
 #[test]
-fn a_read_over_the_end_of_a_column_is_of_two_devices() {
+fn a_read_across_the_end_of_a_column_uses_two_devices() {
     let (mut world, _) = in_stripes();
     let frames = vec![FrameMut::stale(), FrameMut::stale()];
     world.channel.read(1, Place::of_block(2, 255), frames).unwrap();

@@ -165,7 +165,7 @@ impl World {
 }
 
 #[test]
-fn an_append_ends_when_all_have_it() {
+fn an_append_completes_when_all_devices_have_it() {
     let mut world = World::new(3);
     world.append(7);
     for number in [1, 0] {
@@ -180,7 +180,7 @@ fn an_append_ends_when_all_have_it() {
 }
 
 #[test]
-fn a_device_that_fails_an_append_is_out_before_the_answer() {
+fn a_device_that_fails_an_append_is_out_before_the_completion() {
     let mut world = World::new(3);
     world.append(1);
     world.end(0, true);
@@ -202,7 +202,7 @@ fn a_device_that_fails_an_append_is_out_before_the_answer() {
 }
 
 #[test]
-fn a_write_is_done_without_a_device_that_is_late_which_is_not_taken_back_before_it_has_ended() {
+fn a_write_completes_without_a_late_device_which_stays_out_until_its_write_ends() {
     let mut world = World::new(3);
     world.append(1);
     world.end(0, true);
@@ -211,9 +211,9 @@ fn a_write_is_done_without_a_device_that_is_late_which_is_not_taken_back_before_
     assert!(ended[0].result.is_ok());
     assert_eq!(world.states(), [In, Out, In]);
     assert!(world.set.devices()[1].why_out.as_ref().unwrap().contains("longer"));
-    assert!(world.set.take_back(1).is_err(), "its write may land yet");
+    assert!(world.set.take_back(1).is_err(), "its write may still land");
     world.end(1, true);
-    assert!(world.collect().is_empty(), "it was answered");
+    assert!(world.collect().is_empty(), "it has already completed");
     world.set.take_back(1).unwrap();
     assert_eq!(world.states(), [In, CatchingUp, In]);
     world.append(2);
@@ -221,7 +221,7 @@ fn a_write_is_done_without_a_device_that_is_late_which_is_not_taken_back_before_
 }
 
 #[test]
-fn nobody_is_late_where_nobody_has_taken_it() {
+fn no_device_is_late_before_one_has_completed() {
     let mut world = World::new(2);
     world.append(1);
     std::thread::sleep(Duration::from_millis(80));
@@ -229,12 +229,12 @@ fn nobody_is_late_where_nobody_has_taken_it() {
     assert_eq!(world.states(), [In, In]);
     world.end(0, true);
     world.end(1, true);
-    assert_eq!(world.collect().len(), 1, "they had ended before anybody looked");
+    assert_eq!(world.collect().len(), 1, "they had completed before the check");
     assert_eq!(world.states(), [In, In]);
 }
 
 #[test]
-fn a_read_that_fails_or_is_late_is_had_from_another() {
+fn a_failed_or_late_read_is_served_by_another_device() {
     let mut world = World::new(2);
     world.read(1);
     let first = world.asked_to_read()[0];
@@ -257,7 +257,7 @@ fn a_read_that_fails_or_is_late_is_had_from_another() {
     assert_eq!(world.collect()[0].user_data, 2);
     assert_eq!(world.channel.in_flight(), 0);
     world.end(first, true);
-    assert!(world.collect().is_empty(), "it was answered");
+    assert!(world.collect().is_empty(), "it has already completed");
     assert_eq!(world.set.devices()[first].reads_elsewhere, 2);
     assert_eq!(world.set.devices()[1 - first].reads_elsewhere, 0);
     // No device returns it.
@@ -272,7 +272,7 @@ fn a_read_that_fails_or_is_late_is_had_from_another() {
 }
 
 #[test]
-fn a_device_whose_reads_are_late_again_and_again_is_out() {
+fn a_device_with_many_late_reads_goes_out() {
     let mut world = World::new(2);
     for user_data in 0..100 {
         world.read(user_data);
@@ -292,11 +292,11 @@ fn a_device_whose_reads_are_late_again_and_again_is_out() {
             return;
         }
     }
-    panic!("it is in still");
+    panic!("the device is still in");
 }
 
 #[test]
-fn a_device_that_comes_while_the_channel_is_used_gets_what_is_written() {
+fn a_device_added_while_the_channel_is_in_use_gets_writes() {
     let mut world = World::new(2);
     let device = devices(&[Plain::new()]).remove(0);
     world.append(1);
@@ -325,7 +325,7 @@ fn a_device_that_comes_while_the_channel_is_used_gets_what_is_written() {
 
 /// The last device that is in may be late: it is waited for, and that counts as one error.
 #[test]
-fn a_device_that_must_stay_and_is_late_is_waited_for() {
+fn a_late_device_that_must_stay_in_is_waited_for() {
     let mut world = World::new(2);
     world.set.take_out(1, "a test").unwrap();
     world.set.take_back(1).unwrap();

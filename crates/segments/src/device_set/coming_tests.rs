@@ -14,7 +14,7 @@ use crate::devices::{DeviceError, Lacking};
 use crate::segments::Segments;
 
 #[test]
-fn devices_come_and_go() {
+fn devices_are_added_and_removed() {
     let (disks, set) = made(2);
     let place = Place::of_block(2, 0);
     set.append(place, &[frame(1)]).unwrap();
@@ -51,7 +51,7 @@ fn devices_come_and_go() {
 
 /// A copy to a device that catches up must not be continued for a new one with the same number.
 #[test]
-fn an_attempt_to_catch_up_is_none_of_another_device() {
+fn an_attempt_to_catch_up_is_not_continued_for_another_device() {
     let (_, set) = made(2);
     let add = |entropy: u8| {
         let device = devices(&[Plain::new()]).remove(0);
@@ -67,7 +67,7 @@ fn an_attempt_to_catch_up_is_none_of_another_device() {
 }
 
 #[test]
-fn one_that_is_kept_out_stays_out_when_the_pool_is_opened_again() {
+fn a_device_kept_out_stays_out_when_the_pool_is_reopened() {
     let (disks, set) = made(3);
     set.take_out(2, "told so").unwrap();
     disks[1].go();
@@ -82,7 +82,7 @@ fn one_that_is_kept_out_stays_out_when_the_pool_is_opened_again() {
 }
 
 #[test]
-fn a_device_that_is_too_short_or_missing_and_comes_later() {
+fn a_device_that_was_too_short_or_missing_can_be_added_later() {
     let (disks, set) = made(3);
     drop(set);
     disks[0].len_bytes.store(GEOMETRY.pool_bytes() - 4096, Ordering::Relaxed);
@@ -107,7 +107,7 @@ fn devices_of_two_pools_and_the_same_twice_are_refused() {
     let twice = [disks[0].clone(), disks[0].clone()];
     assert!(matches!(opened(&twice, false), Err(DeviceSetError::Twice(..))));
     assert!(matches!(opened(&[Plain::new()], false), Err(DeviceSetError::NoLabel(_))));
-    // A blank one beside enough others is left alone.
+    // A blank device is ignored next to enough others.
     let blank = Plain::new();
     let again = opened(&[disks[0].clone(), disks[1].clone(), blank.clone()], false).unwrap();
     again.fence(2).unwrap();
@@ -117,7 +117,7 @@ fn devices_of_two_pools_and_the_same_twice_are_refused() {
 
 /// A scrub finds nothing to repair in labels that were written before the root changed.
 #[test]
-fn labels_are_right_until_the_next_change() {
+fn labels_stay_valid_until_the_next_change() {
     let (disks, set) = made(2);
     set.swap_root(2, &Superblock { epoch: 7, ..root(3) }).unwrap();
     assert!(set.mend_labels(&root(3)).is_empty());
@@ -129,7 +129,7 @@ fn labels_are_right_until_the_next_change() {
 /// The newest label is never only on a device that does not count: if the power failed then,
 /// nothing would open.
 #[test]
-fn labels_of_devices_that_are_in_come_first() {
+fn labels_of_devices_that_are_in_are_written_first() {
     let (disks, set) = made(2);
     set.take_out(0, "a test").unwrap();
     disks[1].go();

@@ -1,4 +1,4 @@
-//! Changes of members that a power failure has cut off.
+//! Changes of members that a power failure has interrupted.
 
 use format::Label;
 use format::label::MemberState;
@@ -31,7 +31,7 @@ fn cut_off(more: u64) -> Pool {
 }
 
 #[test]
-fn a_change_that_one_device_has_got_does_not_count() {
+fn a_change_in_only_one_label_does_not_count() {
     // As new as the others' label, as those have changed since, and newer.
     for more in [0, 1, 2] {
         let pool = cut_off(more);
@@ -50,9 +50,9 @@ fn a_change_that_one_device_has_got_does_not_count() {
     }
 }
 
-/// The next change has a newer label all the same.
+/// The next change has a newer label nevertheless.
 #[test]
-fn what_was_cut_off_is_overtaken() {
+fn an_interrupted_change_is_superseded() {
     let pool = cut_off(5);
     let cut = label_of(&pool, 0).sequence;
     let again = open(pool.k, &pool.disks, false).unwrap();
@@ -63,7 +63,7 @@ fn what_was_cut_off_is_overtaken() {
 
 /// A device that catches up has the newest label as well, in which it is out.
 #[test]
-fn a_label_counts_on_one_that_is_out_by_it() {
+fn a_label_on_a_device_that_it_has_out_counts() {
     let mut pool = Pool::new(2);
     pool.fill();
     pool.pool.take_out(0, "a test").unwrap();
@@ -81,7 +81,7 @@ fn a_label_counts_on_one_that_is_out_by_it() {
 
 /// With most of the devices that its label has in, the others can't have continued without it.
 #[test]
-fn a_change_that_most_have_got_counts() {
+fn a_change_in_most_labels_counts() {
     let pool = cut_off(1);
     for disk in [1, 2] {
         let label = label_of(&pool, 0);

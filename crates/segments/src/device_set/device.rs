@@ -176,7 +176,9 @@ impl Slot {
         disk.flush()?;
         match disk.flush_failures() == self.flushes_failed.load(Ordering::Acquire) {
             true => Ok(()),
-            false => Err(std::io::Error::other("a flush has failed since it began to catch up")),
+            false => {
+                Err(std::io::Error::other("a flush has failed since the device began to catch up"))
+            }
         }
     }
 

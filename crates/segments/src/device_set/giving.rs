@@ -118,7 +118,7 @@ impl Members {
         let slot = self.slot(device).map_err(io::Error::other)?;
         match slot.state() {
             DeviceState::CatchingUp => Ok(slot),
-            _ => Err(io::Error::other("it is not catching up (any more)")),
+            _ => Err(io::Error::other("the device is not catching up (any more)")),
         }
     }
 

@@ -34,7 +34,7 @@ impl Members {
         let slots = self.slots();
         let Room { bytes, width } = self.room_for(&slots, &table, geometry, more)?;
         if wanted * width.max(map.columns_max()) as u64 > COLUMNS_IN_MAP_MAX {
-            let text = "the map of parts has no place for so many segments";
+            let text = "the map of parts has no room for so many segments";
             return Err(io::Error::new(io::ErrorKind::StorageFull, text));
         }
         let mut parts = free_parts(&table, &bytes, geometry);
@@ -132,7 +132,7 @@ struct Room {
 
 fn no_room(fit: u64) -> io::Error {
     let text = format!(
-        "the devices have room for {fit} more segments only: add a device, or have those return \
+        "the devices have room for only {fit} more segments: add a device, or reconnect those \
          that are out"
     );
     io::Error::new(io::ErrorKind::StorageFull, text)

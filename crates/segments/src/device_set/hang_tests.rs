@@ -20,7 +20,7 @@ use crate::devices::{Lacking, Rebuilt};
 use crate::segments::Segments;
 
 #[test]
-fn a_write_that_hangs_costs_the_device() {
+fn a_hanging_write_takes_the_device_out() {
     for count in [2, 3, 6] {
         let world = World::new(count);
         world.disks[1].hang_in(Call::Write);
@@ -35,7 +35,7 @@ fn a_write_that_hangs_costs_the_device() {
 }
 
 #[test]
-fn a_flush_that_hangs_costs_the_device() {
+fn a_hanging_flush_takes_the_device_out() {
     let world = World::new(3);
     world.disks[2].hang_in(Call::Flush);
     let flushed = world.call(|set| {
@@ -50,7 +50,7 @@ fn a_flush_that_hangs_costs_the_device() {
 }
 
 #[test]
-fn a_read_that_hangs_is_had_elsewhere_and_costs_the_device() {
+fn a_hanging_read_is_served_elsewhere_and_takes_the_device_out() {
     for count in [2, 4, 6] {
         let world = World::new(count);
         world.append(0, 9).unwrap();
@@ -70,7 +70,7 @@ fn a_read_that_hangs_is_had_elsewhere_and_costs_the_device() {
 }
 
 #[test]
-fn reads_for_scrubbing_and_of_one_copy_end() {
+fn hanging_reads_for_scrubbing_and_of_one_copy_end() {
     let world = World::new(4);
     world.append(0, 9).unwrap();
     assert!(world.call(|set| set.verify_rows(2, 0..2)).unwrap());
@@ -87,7 +87,7 @@ fn reads_for_scrubbing_and_of_one_copy_end() {
 }
 
 #[test]
-fn a_root_write_that_hangs_costs_the_device() {
+fn a_hanging_root_write_takes_the_device_out() {
     let world = World::new(3);
     let (next, last) = (world.root(3), world.root(4));
     world.disks[1].hang(|call, at| call == Call::Write && SUPERBLOCK_OFFSETS_BYTES.contains(&at));
@@ -107,7 +107,7 @@ fn a_root_write_that_hangs_costs_the_device() {
 }
 
 #[test]
-fn a_label_that_hangs_costs_the_device() {
+fn a_hanging_label_write_takes_the_device_out() {
     let is_label = |call, at: u64| call == Call::Write && LABEL_OFFSETS_BYTES.contains(&at);
     let world = World::new(3);
     let root = world.root(2);
@@ -133,7 +133,7 @@ fn a_label_that_hangs_costs_the_device() {
 }
 
 #[test]
-fn a_segment_is_freed_without_a_device_that_hangs() {
+fn a_segment_is_freed_without_a_hanging_device() {
     let world = World::new(3);
     world.disks[0].hang_in(Call::Discard);
     assert!(world.call(|set| set.free(3)).unwrap());
@@ -141,7 +141,7 @@ fn a_segment_is_freed_without_a_device_that_hangs() {
 }
 
 #[test]
-fn making_devices_longer_ends_with_an_error() {
+fn growing_a_hanging_device_ends_with_an_error() {
     let world = World::new(2);
     world.disks[0].hang_in(Call::Write);
     let grown = world.call(|set| set.grow(GEOMETRY.pool_bytes() + 4096));
@@ -178,7 +178,7 @@ fn a_device_that_hangs_while_it_catches_up_is_out() {
 }
 
 #[test]
-fn a_place_that_is_written_anew_ends_as_well() {
+fn a_hanging_rewrite_of_a_location_ends() {
     let world = World::new(2);
     let place = Place::of_block(2, 0);
     let asked = (world.set.locate(place) >> 18) as usize % 2;
@@ -208,7 +208,7 @@ fn columns_are_not_moved_to_a_device_that_hangs() {
 }
 
 #[test]
-fn two_devices_that_hang_are_out_one_after_the_other_or_together() {
+fn two_hanging_devices_go_out_in_sequence_or_together() {
     let world = World::new(6);
     world.disks[1].hang_in(Call::Write);
     world.append(0, 1).unwrap();
@@ -249,7 +249,7 @@ fn a_device_that_must_stay_is_waited_for() {
 
 /// A device that must stay although it hangs need not stay once another one is in again.
 #[test]
-fn a_device_goes_out_when_it_need_not_stay_any_more() {
+fn a_hanging_device_goes_out_once_it_need_not_stay_in() {
     let world = World::new(4);
     for number in [2, 3] {
         world.call(move |set| set.take_out(number, "told so")).unwrap();
@@ -268,7 +268,7 @@ fn a_device_goes_out_when_it_need_not_stay_any_more() {
 }
 
 #[test]
-fn devices_are_asked_side_by_side() {
+fn devices_are_called_in_parallel() {
     let world = World::new(3);
     for call in [Call::Write, Call::Flush] {
         world.disks.iter().for_each(|disk| disk.hang_in(call));
@@ -288,7 +288,7 @@ fn devices_are_asked_side_by_side() {
 
 /// The waiting thread was stopped: for it no time has passed.
 #[test]
-fn who_was_paused_takes_nobody_for_late() {
+fn a_paused_thread_takes_no_device_for_late() {
     let world = World::new(2);
     let mut asked = Asked::new();
     world.disks[0].hang_in(Call::Flush);
@@ -310,7 +310,7 @@ fn who_was_paused_takes_nobody_for_late() {
 
 /// Labels of one device are written in order, however long each takes.
 #[test]
-fn no_label_is_on_its_way_while_an_older_one_is() {
+fn labels_of_one_device_are_written_in_order() {
     let world = World::new(2);
     world.call(|set| set.take_out(1, "told so")).unwrap();
     world.disks[0].hang(|call, at| call == Call::Write && LABEL_OFFSETS_BYTES.contains(&at));
@@ -342,7 +342,7 @@ fn a_pool_is_dropped_and_opened_while_a_device_hangs() {
     let again = done(move || DeviceSet::open(there, true)).unwrap();
     assert_eq!(states(&again), [In, Out, Missing]);
     let notices = again.notices();
-    assert!(notices[0].contains("d2") && notices[0].contains("not answer"), "{notices:?}");
+    assert!(notices[0].contains("d2") && notices[0].contains("not respond"), "{notices:?}");
     assert_eq!(notices[0].lines().count(), 1);
     let silent = devices(&world.disks[2..]);
     let opened = done(move || DeviceSet::open(silent, true)).map(drop);

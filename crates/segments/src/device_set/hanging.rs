@@ -155,7 +155,7 @@ pub(super) fn devices(disks: &[Arc<Hanging>]) -> Vec<Device> {
 pub(super) fn done<R: Send + 'static>(call: impl FnOnce() -> R + Send + 'static) -> R {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || drop(sender.send(call())));
-    receiver.recv_timeout(PATIENCE).expect("it is held up, or has failed")
+    receiver.recv_timeout(PATIENCE).expect("the call is blocked, or has panicked")
 }
 
 impl World {
@@ -233,9 +233,9 @@ impl World {
     pub(super) fn check_out(&self, number: u16) {
         let status = self.set.devices().swap_remove(number.into());
         let why = status.why_out.clone().unwrap_or_default();
-        assert!(status.state == Out && why.contains("not answered"), "{status:?}");
+        assert!(status.state == Out && why.contains("not responded"), "{status:?}");
         let refused = self.call(move |set| set.take_back(number)).unwrap_err();
-        assert!(refused.to_string().contains("on their way"), "{refused}");
+        assert!(refused.to_string().contains("in flight"), "{refused}");
         self.disks[usize::from(number)].release();
         self.wait_for(|set| set.take_back(number).is_ok());
         assert_eq!(self.states()[usize::from(number)], CatchingUp);

@@ -54,7 +54,7 @@ impl Members {
     /// Reads the labels of each device, in all copies, by number.
     pub(super) fn read_labels(&self) -> Vec<Result<Label, FormatError>> {
         let slots = self.slots();
-        let silent = || Err(FormatError { what: "the device does not answer", offset: 0 });
+        let silent = || Err(FormatError { what: "the device does not respond", offset: 0 });
         let there = slots.iter().filter(|slot| slot.device.is_some());
         let mut labels: BTreeMap<_, _> =
             there.map(|slot| (slot.number, [silent(), silent()])).collect();
@@ -69,7 +69,7 @@ impl Members {
                 Ok::<_, io::Error>(())
             },
         );
-        debug_assert!(read.is_ok(), "nothing in it fails");
+        debug_assert!(read.is_ok(), "no step of it can fail");
         labels.into_values().flatten().collect()
     }
 
@@ -98,7 +98,7 @@ impl Members {
             all.extend(mended?);
             Ok::<_, io::Error>(())
         });
-        debug_assert!(mended.is_ok(), "nothing in it fails");
+        debug_assert!(mended.is_ok(), "no step of it can fail");
         all
     }
 }
@@ -136,7 +136,7 @@ pub(super) fn write_labels(
         }
         Ok::<_, io::Error>(())
     });
-    debug_assert!(written.is_ok(), "nothing in it fails");
+    debug_assert!(written.is_ok(), "no step of it can fail");
     failed.into_inner()
 }
 

@@ -48,7 +48,8 @@ impl SetChannel {
     /// Completes an append without these lanes, which are late.
     fn do_without(&mut self, index: u32, late: Lanes) {
         for number in (0..self.lanes.len()).filter(|number| late & (1 << number) != 0) {
-            let text = format!("a write took {} ms longer than elsewhere", WRITE_LATE.as_millis());
+            let text =
+                format!("a write took {} ms longer than on other devices", WRITE_LATE.as_millis());
             let failed = io::Error::new(io::ErrorKind::TimedOut, text);
             let is_out = self.members.fail(&self.lanes[number].slot, failed).is_ok();
             match self.requests.get(index) {

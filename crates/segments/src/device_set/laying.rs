@@ -251,8 +251,10 @@ impl RoomToLay {
                 return true;
             }
             let taken = first.into_iter().flatten();
-            taken.for_each(|part| self.free.give_back(part).expect("it was taken just now"));
-            given.iter().for_each(|part| self.free.take(*part).expect("it was free just now"));
+            taken.for_each(|part| self.free.give_back(part).expect("the part was taken just now"));
+            given
+                .iter()
+                .for_each(|part| self.free.take(*part).expect("the part was free just now"));
         }
         false
     }

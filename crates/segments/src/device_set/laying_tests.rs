@@ -51,7 +51,7 @@ fn use_free(pool: &mut Pool) {
 }
 
 #[test]
-fn without_a_free_part_segments_become_narrower() {
+fn without_free_parts_segments_become_narrower() {
     let mut pool = Pool::planned(&[15; 6], 0);
     pool.fill();
     assert_eq!(pool.pool.to_lay_anew(), None);
@@ -88,7 +88,7 @@ fn without_a_free_part_segments_become_narrower() {
 }
 
 #[test]
-fn with_a_device_more_segments_become_wider() {
+fn with_an_added_device_segments_become_wider() {
     let mut pool = Pool::planned(&[15; 5], 0);
     pool.fill();
     assert_eq!(come(&mut pool, 15), 5);
@@ -105,7 +105,7 @@ fn with_a_device_more_segments_become_wider() {
 }
 
 #[test]
-fn one_that_is_removed_without_a_free_part_elsewhere_is_emptied() {
+fn a_removed_device_is_emptied_without_free_parts_elsewhere() {
     let mut pool = Pool::planned(&[15; 6], 0);
     pool.pool.remove(4).unwrap();
     let lacking = to_lay(&pool).lacking.clone();
@@ -120,7 +120,7 @@ fn one_that_is_removed_without_a_free_part_elsewhere_is_emptied() {
 
 /// Parts reserved for the columns of lost devices are not used for wider segments.
 #[test]
-fn spare_room_stays_free() {
+fn spare_parts_stay_free() {
     let mut pool = Pool::planned(&[18; 6], 1);
     assert_eq!(pool.pool.to_lay_anew(), None);
     // With seven devices of 18 parts, six have as many as all columns of 15 segments of six.
@@ -133,7 +133,7 @@ fn spare_room_stays_free() {
 }
 
 #[test]
-fn what_is_being_moved_is_not_laid_anew() {
+fn a_segment_being_moved_keeps_its_layout() {
     let mut pool = Pool::planned(&[20; 6], 1);
     pool.fill();
     pool.pool.remove(1).unwrap();
@@ -146,7 +146,7 @@ fn what_is_being_moved_is_not_laid_anew() {
 }
 
 #[test]
-fn where_labels_can_not_be_written_all_stays_where_it_was() {
+fn if_labels_can_not_be_written_the_layout_is_unchanged() {
     let mut pool = Pool::planned(&[15; 4], 0);
     pool.fill();
     come(&mut pool, 15);

@@ -264,16 +264,19 @@ impl Members {
 
     pub(super) fn let_catch_up(&self, change: &mut Change, slot: &Arc<Slot>) -> io::Result<()> {
         let Some(device) = &slot.device else {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "the device is not there"));
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the device is not present"));
         };
         if slot.in_flight.load(Ordering::Acquire) > 0 {
-            let text = "requests that it had before are on their way still";
+            let text = "earlier requests to it are still in flight";
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
         }
         let of = (self.placement.geometry(), change.bytes);
         let needs_bytes = self.needed_bytes(of, slot.number);
         if device.disk.len_bytes() < needs_bytes {
-            let text = format!("it has {} bytes, not {needs_bytes}", device.disk.len_bytes());
+            let text = format!(
+                "it has {} bytes, but the pool needs {needs_bytes}",
+                device.disk.len_bytes()
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         // Its content is invalid now, first of all its root.
@@ -291,7 +294,7 @@ impl Members {
     pub(super) fn admit(&self, slot: &Arc<Slot>) -> io::Result<()> {
         let mut change = self.change();
         if slot.state() != DeviceState::CatchingUp {
-            return Err(io::Error::other("it is not catching up (any more)"));
+            return Err(io::Error::other("the device is not catching up (any more)"));
         }
         self.commit(&mut change, self.slots(), BTreeMap::from([(slot.number, DeviceState::In)]))
     }

@@ -120,7 +120,8 @@ impl Members {
         let mut change = self.change();
         let ended = flushed.and_then(|()| self.check_targets()).and_then(|()| {
             let table = self.placement().mapped_table().filter(|table| !table.moves().is_empty());
-            let table = table.ok_or_else(|| io::Error::other("nothing is moved (any more)"))?;
+            let table =
+                table.ok_or_else(|| io::Error::other("no columns are being moved (any more)"))?;
             let mut map = table.map().successor();
             let mut left = Vec::new();
             for ((segment, column), part) in table.moves() {
@@ -257,7 +258,7 @@ impl Members {
 }
 
 fn not_in_all_the_time() -> io::Error {
-    io::Error::other("a device that columns are moved to was not in all the time")
+    io::Error::other("a device to which columns are moved was out in the meantime")
 }
 
 /// Returns the new locations of columns on devices that leave.

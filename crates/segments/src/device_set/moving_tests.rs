@@ -101,7 +101,7 @@ fn devices_of_any_sizes_hold_a_pool() {
 }
 
 #[test]
-fn columns_of_a_lost_device_are_made_again_on_the_others() {
+fn columns_of_a_lost_device_are_rebuilt_on_the_others() {
     let mut pool = Pool::planned(&[20; 6], 1);
     pool.fill();
     pool.disks[2].go();
@@ -116,7 +116,7 @@ fn columns_of_a_lost_device_are_made_again_on_the_others() {
     assert_eq!(move_all(&pool.pool), 1);
     assert_eq!((used(&pool.pool)[2], used(&pool.pool).iter().sum()), (0, 15 * 5));
     pool.check();
-    // Now two more may be lost, and the lost one can be removed.
+    // Now two more may be lost, and the lost device can be removed.
     pool.pool.remove(2).unwrap();
     pool.disks.remove(2);
     assert_eq!(pool.pool.devices().len(), 5);
@@ -125,7 +125,7 @@ fn columns_of_a_lost_device_are_made_again_on_the_others() {
 
 /// With two devices lost, segments that lack two columns come first.
 #[test]
-fn what_lacks_most_is_made_again_first() {
+fn segments_that_lack_most_are_rebuilt_first() {
     let mut pool = Pool::planned(&[60; 8], 2);
     pool.fill();
     for lost in [1, 4] {
@@ -168,9 +168,9 @@ fn a_device_that_is_removed_is_emptied_first() {
     assert!(matches!(refused, DeviceError::NoRoom { number: 4, has: 0, .. }), "{refused}");
 }
 
-/// Of its own copy: that of another device may be wrong, and would be wrong twice then.
+/// From its own copy: that of another device may be wrong, and would then be wrong twice.
 #[test]
-fn a_copy_of_metadata_that_is_moved_is_read_where_it_is() {
+fn a_moved_copy_of_metadata_is_read_from_its_own_location() {
     for liar in [0, 2, 3, 4, 5] {
         let mut pool = Pool::planned(&[20; 6], 1);
         pool.fill();
@@ -196,7 +196,7 @@ fn a_copy_of_metadata_that_is_moved_is_read_where_it_is() {
 }
 
 #[test]
-fn one_that_comes_takes_its_share_and_the_pool_can_grow() {
+fn an_added_device_takes_its_share_and_the_pool_can_grow() {
     let mut pool = Pool::planned(&[20; 18], 0);
     pool.fill();
     // It lacks nothing, and is in at once.
@@ -220,7 +220,7 @@ fn one_that_comes_takes_its_share_and_the_pool_can_grow() {
 }
 
 #[test]
-fn what_is_written_while_columns_are_moved_is_where_they_go() {
+fn writes_during_a_move_go_to_the_new_location() {
     let mut pool = Pool::planned(&[20; 6], 1);
     pool.fill();
     pool.pool.remove(0).unwrap();
@@ -242,7 +242,7 @@ fn what_is_written_while_columns_are_moved_is_where_they_go() {
 
 /// Until the map changes, columns are where they were.
 #[test]
-fn a_batch_that_is_not_ended_changes_nothing() {
+fn an_unfinished_batch_changes_nothing() {
     let mut pool = Pool::planned(&[20; 6], 1);
     pool.fill();
     pool.pool.remove(0).unwrap();
@@ -288,7 +288,7 @@ fn a_batch_whose_target_was_out_is_given_up() {
 
 /// Otherwise writes would go to a device that is no member.
 #[test]
-fn one_that_columns_are_moved_to_can_be_removed_again() {
+fn a_target_of_a_move_can_be_removed_again() {
     let mut pool = Pool::planned(&[20; 18], 0);
     pool.fill();
     let device = devices(&[Plain::new()]).remove(0);
@@ -323,7 +323,7 @@ fn a_map_that_is_wrong_on_one_device_is_read_from_another() {
 
 /// A part that a batch has left may still get writes that were in flight then.
 #[test]
-fn parts_that_a_batch_has_left_rest_for_one_more() {
+fn parts_left_by_a_batch_are_unused_by_the_next() {
     let mut pool = Pool::planned(&[20; 6], 1);
     pool.fill();
     pool.pool.remove(0).unwrap();

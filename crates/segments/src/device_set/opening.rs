@@ -32,20 +32,20 @@ pub enum DeviceSetError {
     #[error("{0} has no label of a pool on several devices")]
     NoLabel(String),
     /// None of them responds.
-    #[error("{0} does not answer")]
+    #[error("{0} does not respond")]
     Silent(String),
     /// They belong to different pools.
     #[error("{0} and {1} are devices of two different pools")]
     OtherPool(String, String),
-    /// A device is named twice.
-    #[error("{0} and {1} say that they are the same device")]
+    /// Two devices have the label of the same device.
+    #[error("{0} and {1} have the label of the same device")]
     Twice(String, String),
     /// Too few of the devices that are in are present, so the others may have continued without
     /// them.
     #[error(
-        "{there} of the {are_in} devices are there that count, and the others may \
-         have gone on without them: connect those, or open it with --devices-missing if they are \
-         lost; what they alone have is lost with them"
+        "only {there} of the {are_in} devices with valid data are present, and the others may \
+         have continued without them: connect those, or open it with --devices-missing if they are \
+         lost; data that only they have is then lost"
     )]
     TooFew {
         /// How many devices that are in are present.
@@ -55,7 +55,8 @@ pub enum DeviceSetError {
     },
     /// Too few of the devices that are in are present to reconstruct the data of the others.
     #[error(
-        "{there} devices are there that count, and it takes {least} of this pool: connect others"
+        "{there} devices with valid data are present, and it takes {least} of this pool: connect \
+         others"
     )]
     Lost {
         /// How many devices that are in are present.
@@ -64,16 +65,16 @@ pub enum DeviceSetError {
         least: usize,
     },
     /// No pool has this many devices, or with these numbers.
-    #[error("the pool is on {0} devices, in a way that this version does not know")]
+    #[error("the pool is on {0} devices, in a layout that this version does not support")]
     Unknown(usize),
     /// No device has the map of parts, which locates everything.
-    #[error("none of the devices that are there has the map of parts that their labels name")]
+    #[error("no device that is present has the map of parts that the labels refer to")]
     NoMap,
     /// Parity can't be computed.
     #[error(transparent)]
     Library(#[from] LibraryError),
     /// All devices that are present are out.
-    #[error("no device is there that counts; {0} is out: connect the others")]
+    #[error("no device with valid data is present; {0} is out: connect the others")]
     NoneIn(String),
 }
 

@@ -117,7 +117,7 @@ impl Placement {
     /// # Panics
     /// If the map has fewer segments: reading a root checks that.
     pub(super) fn lay_out(&self, geometry: Geometry) {
-        assert_eq!(geometry.columns, self.columns(), "columns are those that the pool has");
+        assert_eq!(geometry.columns, self.columns(), "the number of columns is the pool's");
         if let Some(table) = self.table() {
             let map = table.map();
             if map.sequence == 0 {
@@ -173,7 +173,7 @@ impl Placement {
     pub(super) fn replace(&self, table: Table) {
         let stripes = self.stripes.as_ref();
         let known = stripes.map(|it| it.table.write().unwrap_or_else(PoisonError::into_inner));
-        *known.expect("it is a pool in stripes") = Arc::new(table);
+        *known.expect("only a striped pool has a map of parts") = Arc::new(table);
     }
 
     /// Returns the number of data columns of segments when the pool was created.
@@ -223,7 +223,7 @@ impl Placement {
             let text = format!("segment {} has no such place (any more)", place.segment);
             return Err(io::Error::new(io::ErrorKind::NotFound, text));
         }
-        assert!(is_inside, "{count} blocks at {place:?} are not inside of {geometry:?}");
+        assert!(is_inside, "{count} blocks at {place:?} are not within {geometry:?}");
         let rows = geometry.rows();
         let first = place.offset_units / UNITS_PER_BLOCK;
         let (mut runs, mut at) = (SmallVec::new(), 0);
@@ -318,7 +318,7 @@ impl Placement {
             let rows = frames.len() / columns;
             assert!(
                 frames.len() == rows * columns && block as usize + rows <= geometry.rows() as usize,
-                "{} blocks at {place:?} are no rows of {columns} columns",
+                "{} blocks at {place:?} are not whole rows of {columns} columns",
                 frames.len()
             );
             let data: Vec<&[Frame]> = frames.chunks_exact(rows).collect();

@@ -16,7 +16,7 @@ fn slots(count: u16) -> Vec<Arc<Slot>> {
 }
 
 #[test]
-fn a_read_is_cut_where_a_column_ends() {
+fn a_read_is_split_at_the_end_of_a_column() {
     let placement = of(4, 64 << 10);
     let cut = |block, count: usize| -> Vec<(usize, u32, usize)> {
         let runs = placement.runs(Place::of_block(1, block), count, &slots(6)).unwrap().into_iter();
@@ -34,7 +34,7 @@ fn a_read_is_cut_where_a_column_ends() {
 }
 
 #[test]
-fn what_is_outside_is_stopped() {
+fn requests_outside_a_segment_panic() {
     let placement = of(3, 64 << 10);
     let stopped = |place, count| {
         let call = std::panic::AssertUnwindSafe(|| placement.runs(place, count, &[]).is_ok());
@@ -47,7 +47,7 @@ fn what_is_outside_is_stopped() {
 
 proptest! {
     #[test]
-    fn runs_are_all_blocks_once_and_in_order(
+    fn runs_cover_all_blocks_once_and_in_order(
         (columns, bits) in (2..=16u8, 16..=24u32),
         (first, count) in (any::<u32>(), 1..20_000usize),
     ) {

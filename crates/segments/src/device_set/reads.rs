@@ -163,7 +163,7 @@ impl SetChannel {
                     }
                 }
             }
-            _ => debug_assert!(false, "no request has such a part"),
+            _ => debug_assert!(false, "a read has no part of this kind"),
         }
         self.requests.forget_if_ended(index);
     }

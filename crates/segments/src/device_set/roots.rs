@@ -36,7 +36,7 @@ impl PoolRoots {
             let on_device = on_device?;
             match on_device.newest() {
                 Ok(newest) if newest.pool_id == members.pool_id() => {}
-                Ok(_) => none = Some(RootError::None("it is the root of another pool".into())),
+                Ok(_) => none = Some(RootError::None("the root is of another pool".into())),
                 Err(error) => none = Some(error),
             }
             found.push((slot.clone(), on_device));
@@ -50,14 +50,14 @@ impl PoolRoots {
         };
         let (columns, expected) = (newest.geometry.columns, members.placement().columns());
         if columns != expected {
-            let text = format!("it has {columns} columns of data, and its devices have {expected}");
+            let text = format!("the root has {columns} data columns, its devices have {expected}");
             return Err(RootError::None(text));
         }
         let (table, geometry) = (members.placement().mapped_table(), newest.geometry);
         let has_map = table.is_some();
         let mapped_count = table.map_or(u32::MAX, |table| table.map().segment_count());
         if newest.features.has_parts() != has_map || mapped_count < geometry.segment_count {
-            let text = "it has other segments than the map of its devices";
+            let text = "the root and the map of parts have different segments";
             return Err(RootError::None(text.into()));
         }
         members.note_root(newest.capacity_bytes, newest.epoch);
@@ -66,7 +66,7 @@ impl PoolRoots {
             let of = (geometry, newest.capacity_bytes);
             let wants_bytes = members.needed_bytes(of, slot.number);
             if has_bytes < wants_bytes {
-                let text = format!("it has {has_bytes} bytes, and the pool {wants_bytes}");
+                let text = format!("it has {has_bytes} bytes, but the pool needs {wants_bytes}");
                 let short = |_| RootError::Short { wants_bytes, has_bytes };
                 members.fail(slot, std::io::Error::other(text)).map_err(short)?;
             }
@@ -127,7 +127,7 @@ impl PoolRoots {
             roots.settle(disk);
             Ok(())
         });
-        debug_assert!(settled.is_ok(), "nothing in it fails");
+        debug_assert!(settled.is_ok(), "no step of it can fail");
     }
 
     pub(super) fn mend(
@@ -206,7 +206,7 @@ pub(super) fn copies(members: &Members) -> Vec<Result<Superblock, FormatError>> 
         }
         Ok::<_, io::Error>(())
     });
-    debug_assert!(read.is_ok(), "nothing in it fails");
+    debug_assert!(read.is_ok(), "no step of it can fail");
     let none = || Err(FormatError { what: "no device is in", offset: 0 });
     best.unwrap_or_else(|| vec![none(), none()])
 }

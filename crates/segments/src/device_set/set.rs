@@ -110,7 +110,7 @@ impl DeviceSet {
         let missing =
             missing.map(|it| format!("device {} ({}) of the pool is missing", it.number, it.id));
         let silent =
-            self.silent.iter().map(|name| format!("{name} does not answer: it is missing"));
+            self.silent.iter().map(|name| format!("{name} does not respond: it counts as missing"));
         notices.chain(silent).chain(missing).collect()
     }
 

@@ -19,7 +19,7 @@ use crate::labels;
 use crate::segments::{Fence, RootError, Segments};
 
 #[test]
-fn a_device_that_is_replaced_gets_what_the_old_one_had() {
+fn a_replacement_device_gets_the_data_of_the_old_one() {
     for k in 2..=6 {
         let mut pool = Pool::new(k);
         pool.fill();
@@ -50,7 +50,7 @@ fn a_device_that_is_replaced_gets_what_the_old_one_had() {
 }
 
 #[test]
-fn a_device_gets_by_copies_what_is_its_own() {
+fn a_device_gets_its_own_share_by_copies() {
     let mut pool = Pool::new(3);
     pool.fill();
     let before = pool.disks[2].blocks.lock().unwrap().clone();
@@ -75,7 +75,7 @@ fn a_device_gets_by_copies_what_is_its_own() {
 }
 
 #[test]
-fn a_device_that_fails_in_an_append_is_out_before_the_answer_and_a_third_stays() {
+fn a_device_that_fails_an_append_is_out_before_completion_and_a_third_stays_in() {
     let mut pool = Pool::new(2);
     pool.fill();
     pool.disks[1].go();
@@ -126,7 +126,7 @@ fn a_device_that_fails_in_an_append_is_out_before_the_answer_and_a_third_stays()
 
 /// One that fails in the append, and others with the labels that record it.
 #[test]
-fn devices_that_fail_together_are_out_together_if_they_are_not_too_many() {
+fn devices_that_fail_together_go_out_together_unless_too_many() {
     for (count, expected) in [(2, [Out, Out, In, In]), (3, [In; 4])] {
         let mut pool = Pool::new(2);
         pool.fill();
@@ -144,7 +144,7 @@ fn devices_that_fail_together_are_out_together_if_they_are_not_too_many() {
     }
 }
 
-/// Whichever write of a change the power fails before: the devices open, and have all data.
+/// The power fails before any write of a change: the devices open, and have all data.
 #[test]
 fn a_power_failure_in_a_change_of_labels_leaves_a_pool_that_opens() {
     for (writes, k) in (0..24).flat_map(|writes| [(writes, 2), (writes, 3)]) {
@@ -167,7 +167,7 @@ fn a_power_failure_in_a_change_of_labels_leaves_a_pool_that_opens() {
 }
 
 #[test]
-fn half_of_the_devices_open_only_if_the_others_are_given_up() {
+fn half_of_the_devices_open_only_with_the_others_declared_missing() {
     let mut pool = Pool::new(2);
     pool.fill();
     let error = open(2, &pool.disks[..2], false).unwrap_err();
@@ -192,7 +192,7 @@ fn a_pool_in_stripes_keeps_its_number_of_devices() {
     assert!(matches!(added, Err(DeviceError::InStripes(4))), "{added:?}");
     for number in 0..4 {
         let removed = pool.pool.remove(number).unwrap_err();
-        assert!(removed.to_string().contains("replace one"), "{removed}");
+        assert!(removed.to_string().contains("can only be replaced"), "{removed}");
     }
     pool.pool.take_out(3, "told so").unwrap();
     assert_eq!(states(&pool.pool), [In, In, In, Kept]);
@@ -205,7 +205,7 @@ fn a_pool_in_stripes_keeps_its_number_of_devices() {
 }
 
 #[test]
-fn a_root_of_other_columns_and_too_many_devices_are_refused() {
+fn a_root_with_other_columns_and_too_many_devices_are_refused() {
     let pool = Pool::new(3);
     let of_mirror = Superblock { geometry: geometry(4), ..root(3, 9) };
     pool.pool.swap_root(2, &of_mirror).unwrap();
@@ -217,9 +217,9 @@ fn a_root_of_other_columns_and_too_many_devices_are_refused() {
     assert!(disks.iter().all(|disk| disk.blocks.lock().unwrap().is_empty()));
 }
 
-/// Valid checksums alone do not make labels credible.
+/// Labels with valid checksums are not necessarily credible.
 #[test]
-fn labels_of_stripes_that_there_can_not_be_are_refused() {
+fn labels_of_impossible_stripes_are_refused() {
     let pool = Pool::new(2);
     let right = pool.disks[0].label();
     let with = |change: &dyn Fn(&mut Label)| {
@@ -250,7 +250,7 @@ fn labels_of_stripes_that_there_can_not_be_are_refused() {
 
 /// Without a label it would be taken for the only device of a pool.
 #[test]
-fn a_device_in_stripes_is_no_pool_by_itself() {
+fn a_device_of_a_striped_pool_does_not_open_as_a_pool() {
     let pool = Pool::new(2);
     for at in format::label::LABEL_OFFSETS_BYTES {
         pool.disks[1].put(at, 0);
@@ -260,7 +260,7 @@ fn a_device_in_stripes_is_no_pool_by_itself() {
 }
 
 #[test]
-fn a_segment_that_is_freed_and_appends_that_fill_no_rows() {
+fn a_segment_is_freed_and_appends_of_partial_rows_panic() {
     let mut pool = Pool::new(3);
     pool.fill();
     assert!(!pool.pool.free(LOG[0]).unwrap());

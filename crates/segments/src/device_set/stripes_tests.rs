@@ -160,7 +160,7 @@ fn pairs(n: usize) -> impl Iterator<Item = (usize, usize)> {
 }
 
 #[test]
-fn all_is_read_whichever_two_devices_are_lost() {
+fn everything_is_readable_with_any_two_devices_lost() {
     for k in 2..=6 {
         let mut pool = Pool::new(k);
         pool.fill();
@@ -184,7 +184,7 @@ fn all_is_read_whichever_two_devices_are_lost() {
 
 /// The layout by its definition, as in the format's document.
 #[test]
-fn the_layout_is_that_of_the_format() {
+fn the_layout_follows_the_format() {
     for k in 2..=16u8 {
         let mut pool = Pool::new(k);
         pool.fill();
@@ -216,7 +216,7 @@ fn the_layout_is_that_of_the_format() {
 }
 
 #[test]
-fn a_liar_beside_the_own_device_is_found() {
+fn a_source_with_wrong_data_is_identified() {
     for k in 2..=5 {
         let mut pool = Pool::new(k);
         pool.fill();
@@ -248,7 +248,7 @@ fn a_liar_beside_the_own_device_is_found() {
 }
 
 #[test]
-fn copies_are_mended_where_they_are_stored() {
+fn copies_are_repaired_in_place() {
     let mut pool = Pool::new(4);
     pool.fill();
     let log = Place::of_block(LOG[0], ROWS + 1);
@@ -332,7 +332,7 @@ proptest! {
                     let number = device % n;
                     if are_gone < 2 && states(&pool.pool)[number] == In {
                         pool.disks[number].go();
-                        // It is noticed here at the latest.
+                        // It is detected here at the latest.
                         pool.pool.append_as(Place::NONE, &[], Persist::All).unwrap();
                         prop_assert_eq!(states(&pool.pool)[number], Out);
                     }

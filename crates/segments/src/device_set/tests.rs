@@ -56,7 +56,7 @@ impl Plain {
 
     fn answers(&self) -> io::Result<()> {
         match self.is_gone.load(Ordering::Relaxed) {
-            true => Err(io::Error::other("it is gone")),
+            true => Err(io::Error::other("the device has failed")),
             false => Ok(()),
         }
     }
@@ -176,7 +176,7 @@ pub(super) fn states(set: &DeviceSet) -> Vec<DeviceState> {
 use DeviceState::{CatchingUp, In, Missing, Out};
 
 #[test]
-fn each_device_has_all() {
+fn each_device_of_a_mirror_has_everything() {
     for count in 1..=3 {
         let (disks, set) = made(count);
         let (place, other) = (Place::of_block(2, 3), Place::of_block(9, 200));
@@ -204,7 +204,7 @@ fn each_device_has_all() {
 }
 
 #[test]
-fn what_is_acknowledged_outlives_two_of_three_devices() {
+fn acknowledged_data_survives_the_loss_of_two_of_three_devices() {
     let (disks, set) = made(3);
     let place = Place::of_block(2, 0);
     set.append(place, &[frame(1)]).unwrap();
@@ -246,7 +246,7 @@ fn a_device_that_was_left_behind_does_not_open_alone() {
 }
 
 #[test]
-fn one_of_two_opens_only_if_the_other_is_given_up_and_outranks_it_then() {
+fn one_of_two_opens_only_with_the_other_declared_missing_and_then_outranks_it() {
     let (disks, set) = made(2);
     set.append(Place::of_block(2, 0), &[frame(1)]).unwrap();
     drop(set);
@@ -278,18 +278,18 @@ fn a_read_only_set_writes_nothing() {
 }
 
 #[test]
-fn a_device_catches_up_before_it_is_believed() {
+fn a_device_catches_up_before_it_is_trusted() {
     let (disks, set) = made(2);
     let (old, new) = (Place::of_block(2, 0), Place::of_block(3, 0));
     set.append(old, &[frame(1)]).unwrap();
     disks[1].go();
     set.append(old, &[frame(2)]).unwrap();
-    assert!(matches!(set.take_back(1), Err(DeviceError::Io(_))), "it is gone still");
+    assert!(matches!(set.take_back(1), Err(DeviceError::Io(_))), "it has still failed");
     disks[1].come_back();
     set.take_back(1).unwrap();
     assert_eq!(set.lacking(), [(Lacking::Device(1), 1)]);
     set.append(new, &[frame(3)]).unwrap();
-    assert_eq!(disks[1].block(set.locate(new))[0], 3, "it gets what is new");
+    assert_eq!(disks[1].block(set.locate(new))[0], 3, "it receives new writes");
     // It has no root, and an opening after a crash sees that.
     assert!(Superblock::decode(&disks[1].block(SUPERBLOCK_OFFSETS_BYTES[0])[..]).is_err());
     assert_eq!(states(&opened(&disks, false).unwrap()), [In, Out]);
@@ -305,7 +305,7 @@ fn a_device_catches_up_before_it_is_believed() {
 }
 
 #[test]
-fn what_fails_while_it_catches_up_is_out_again() {
+fn a_device_that_fails_while_catching_up_goes_out_again() {
     let (disks, set) = made(3);
     disks[2].go();
     set.append(Place::of_block(2, 0), &[frame(1)]).unwrap();
@@ -325,7 +325,7 @@ fn what_fails_while_it_catches_up_is_out_again() {
 }
 
 #[test]
-fn a_flush_that_fails_costs_the_device_and_nothing_else() {
+fn a_failed_flush_takes_out_only_its_device() {
     let (disks, set) = made(2);
     disks[0].fails_flushes.store(true, Ordering::Relaxed);
     let place = Place::of_block(4, 0);
@@ -339,7 +339,7 @@ fn a_flush_that_fails_costs_the_device_and_nothing_else() {
 }
 
 #[test]
-fn roots_go_on_where_a_device_is_lost() {
+fn roots_are_replaced_with_a_device_lost() {
     let (disks, set) = made(3);
     disks[1].go();
     set.swap_root(2, &root(3)).unwrap();
@@ -360,7 +360,7 @@ fn roots_go_on_where_a_device_is_lost() {
 }
 
 #[test]
-fn reads_go_on_elsewhere_and_wrong_places_are_mended() {
+fn reads_continue_elsewhere_and_wrong_locations_are_repaired() {
     let (disks, set) = made(2);
     let place = Place::of_block(2, 0);
     set.append(place, &[frame(1)]).unwrap();
@@ -371,7 +371,7 @@ fn reads_go_on_elsewhere_and_wrong_places_are_mended() {
     }
     assert_eq!(states(&set), [In, In], "a failed read takes no device out");
     let elsewhere = set.devices().iter().map(|device| device.reads_elsewhere).sum::<u64>();
-    assert_eq!(elsewhere, 1, "it was asked first of one of them");
+    assert_eq!(elsewhere, 1, "it was tried first for one of them");
     let at = set.locate(place);
     for wrong in &disks {
         wrong.put(at, 7);

@@ -296,7 +296,7 @@ pub(super) fn ask<R: Send + 'static>(
 }
 
 pub(super) fn timed_out(limit: Duration) -> io::Error {
-    let text = format!("it has not answered for {} s", limit.as_secs_f32());
+    let text = format!("it has not responded for {} s", limit.as_secs_f32());
     io::Error::new(io::ErrorKind::TimedOut, text)
 }
 

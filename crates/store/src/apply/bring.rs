@@ -68,7 +68,7 @@ pub(crate) fn store_chunks(
         };
         let put = || world.chunks.update(&world.medium, chunk.0, |raw| row.encode(raw));
         if let Err(error) = twice(put) {
-            // Without a row nobody finds it: blocks that refer to it are lost.
+            // Without a row no lookup finds the chunk: blocks that refer to it are lost.
             world.give_up(state, error)?;
             continue;
         }
@@ -104,7 +104,7 @@ pub(crate) fn relocate(
     for brought in entry.brought() {
         let place = payload.place_of(brought.payload_units);
         let moved = |raw: &mut [u8]| {
-            // It was freed since it was read, or is an alias: there is nothing to move.
+            // The chunk was freed since it was read, or is an alias: nothing to move.
             let old = ChunkRow::decode(raw)
                 .filter(|row| row.fingerprint == brought.fingerprint && row.original.is_none())?;
             let new = old.moved(place, brought.shape);
@@ -115,7 +115,7 @@ pub(crate) fn relocate(
         let moved = match twice(|| world.chunks.update(&world.medium, chunk, moved)) {
             Ok(moved) => moved,
             Err(error) => {
-                // It stays where it was, in a segment that stays in use.
+                // The chunk keeps its location, in a segment that stays in use.
                 world.give_up(state, error)?;
                 continue;
             }

@@ -177,8 +177,8 @@ impl World {
 }
 
 impl Editor<'_> {
-    /// Returns the entry; or, if it refers to a node that can't be read while the log is replayed,
-    /// an entry that says that all of it is lost. The node then has one reference less.
+    /// Returns the entry; if it refers to a node that can't be read while the log is replayed,
+    /// returns an entry for lost blocks instead. The node then has one reference less.
     pub(crate) fn sound(&mut self, entry: MapEntry, level: u8) -> Result<MapEntry, StoreError> {
         match entry {
             MapEntry::Node(id) if self.world.is_node_lost(self.state, id, level)? => {
@@ -227,7 +227,7 @@ impl Editor<'_> {
         }
     }
 
-    /// Recounts what is below a node, because its old content could not be read.
+    /// Recomputes the counts of a node whose old content could not be read.
     pub(crate) fn recount(&mut self, id: NodeId, level: u8) -> Result<(), StoreError> {
         let node = self.world.nodes.get(&self.world.medium, id, level)?;
         let mut counts = Counts::default();

@@ -190,7 +190,7 @@ fn copy(
         return Ok(());
     }
     let fitting = |id: VolumeId, start: u64| world.map_of(id).filter(|map| fits(map, start, count));
-    // Only the writer changes maps, so what was read stays true.
+    // Only the writer changes maps, so what was read is still valid.
     let (Some(from), Some(_)) = (fitting(source, source_start), fitting(destination, start)) else {
         return Ok(());
     };

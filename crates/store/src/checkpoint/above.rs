@@ -1,9 +1,9 @@
-//! What a capture changes in addition to what has changed already: the directories above changed
-//! pages, and the rows of changed nodes, which get their new locations.
+//! Metadata that a capture changes in addition to the metadata that has changed already: the
+//! directories above changed pages, and the rows of changed nodes, which get their new locations.
 //!
-//! They may have been evicted. So they are read before the writer's lock is taken, and stay in
-//! memory (`plans`). Few of them change in between, which are checked again under the lock; another
-//! round of reads follows only if one of those is not in memory.
+//! They may have been evicted, so they are read before the writer's lock is taken, and stay in
+//! memory (`plans`). The few that change in between are checked again under the lock; another round
+//! of reads follows only if one of those is not in memory.
 
 use std::collections::BTreeSet;
 

@@ -103,7 +103,7 @@ impl Table {
     ) -> Result<PageRef, StoreError> {
         let mut shard = self.shards.of(key).write();
         shard.generation += 1;
-        let slot = shard.get_mut(key).expect("a page that has changed does not leave");
+        let slot = shard.get_mut(key).expect("a changed page is not evicted");
         let mut reference = PageRef::NONE;
         if slot.page.bytes() != &Frame::zeros()[..] {
             let place = placer.place_page(slot.stored)?;

@@ -35,8 +35,8 @@ use crate::{NODE_UNITS, StoreError};
 /// The maximum memory for reading the last checkpoint.
 const MEMORY_BYTES: u64 = 16 << 20;
 const PAGE_UNITS: u32 = UNITS_PER_BLOCK;
-/// How many segments a checkpoint leaves free as long as it can use holes: what reclaim needs to
-/// start.
+/// The number of segments that a checkpoint leaves free while it can use holes: reclaim needs them
+/// to start.
 pub(crate) const KEPT_SEGMENTS: u32 = 3;
 
 /// Blocks that may be overwritten: runs of them, the last first.
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_marked_is_given_out_once() {
+    fn each_unmarked_block_is_allocated_once() {
         let unmarked =
             || Marked { first_block: 0, usable: 8, blocks: vec![false; 8], missing_units: 8 };
         let segments = BTreeMap::from([(3, unmarked()), (5, unmarked())]);

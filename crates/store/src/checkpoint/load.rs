@@ -136,7 +136,7 @@ fn read_volumes(world: &World, state: &mut State) -> Result<Vec<LostPage>, Store
         }
     });
     match failed {
-        Some(id) => Err(StoreError::Damaged(format!("the row of volume {id} is impossible"))),
+        Some(id) => Err(StoreError::Damaged(format!("the row of volume {id} is invalid"))),
         None => Ok(lost),
     }
 }

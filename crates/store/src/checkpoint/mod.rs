@@ -183,8 +183,8 @@ pub(crate) fn write(
     Ok(Ok(Written { bytes, in_both, dead, log_segments, gone_leaves }))
 }
 
-/// Frees what was dead when the checkpoint was captured. That is dead for good, unless the log has
-/// opened it since.
+/// Frees the segments that were dead when the checkpoint was captured. They stay dead unless the
+/// log has opened them since.
 pub(crate) fn free_dead(
     world: &World,
     writer: &mut Writer,

@@ -44,9 +44,9 @@ impl Placer<'_> {
                 return Ok(place);
             }
             let opened = self.segments.open(SegmentState::Metadata, self.lsn);
-            // That all of it fits was checked before the first was placed.
+            // The whole checkpoint was found to fit before its first part was placed.
             self.segment = opened.ok_or_else(|| {
-                StoreError::Damaged("a checkpoint is larger than what it was counted as".into())
+                StoreError::Damaged("a checkpoint is larger than estimated".into())
             })?;
             self.opened.push(self.segment);
             self.block = 0;

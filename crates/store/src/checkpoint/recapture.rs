@@ -1,11 +1,11 @@
 //! A checkpoint of which the device refuses a part is captured again, for other locations.
 //!
 //! Its pages and nodes have their locations in the checkpoint that was not written, and each refers
-//! to those below it. So none can be moved alone: the whole capture is undone, and everything is at
-//! its location of the previous checkpoint, which recovery would read. Segments that were opened
-//! for it are free again, so that the next try has as much room as this one, except the one that
-//! refused: nobody uses it until a checkpoint was written, or none is tried any more. No write to
-//! any of them is in flight, because the writes of a checkpoint are waited for.
+//! to those below it. So none can be moved alone: the whole capture is undone, and everything
+//! returns to its location of the previous checkpoint, which recovery would read. The segments
+//! opened for it become free again, so that the next try has as much room as this one, except the
+//! segment that refused: it is not used before a checkpoint was written, or until no further one is
+//! tried. No write to any of them is in flight, because a checkpoint waits for its writes.
 
 use crate::StoreError;
 use crate::checkpoint::Capture;

@@ -64,7 +64,7 @@ enum Had {
     Node(Copied<Arc<Node>>),
     /// The device failed to read it.
     Failed,
-    /// It is not what was written there.
+    /// The content differs from what was written.
     Damaged(String),
 }
 

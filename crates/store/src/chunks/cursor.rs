@@ -38,7 +38,7 @@ impl<'a> Cursor<'a> {
         let (_, at) = group_of(key);
         let shard = self.shard.as_mut();
         let slot = shard.and_then(|(_, shard)| shard.group(place).slots[at].as_mut());
-        let slot = slot.expect("it was found, and its lock is held since");
+        let slot = slot.expect("the slot was found, and its lock is still held");
         slot.touch();
         if !slot.dirty {
             self.table.mark(slot, key);

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_is_found_until_it_is_taken_out() {
+    fn added_chunks_are_found_until_removed() {
         let index = Index::sampling(1 << 20);
         (1..=10_000).for_each(|id| index.insert(sum(id), ChunkId(id)));
         assert!(!index.is_lossy());
@@ -174,14 +174,14 @@ mod tests {
             assert!(index.find(sum(id)).any(|found| found == ChunkId(id)));
         }
         let strangers = (20_000..30_000).flat_map(|id| index.find(sum(id)));
-        assert!(strangers.count() < 10, "a tag of 16 bits tells nearly all");
+        assert!(strangers.count() < 10, "a tag of 16 bits excludes nearly all others");
         (1..=10_000).for_each(|id| index.remove(sum(id), ChunkId(id)));
         assert_eq!((1..=10_000).flat_map(|id| index.find(sum(id))).count(), 0);
     }
 
     /// What was loaded around a hit is there for the following blocks, whatever was added before.
     #[test]
-    fn an_index_of_the_newest_finds_what_was_put_in_last() {
+    fn an_index_of_the_newest_finds_the_last_additions() {
         let index = Index::new(BYTES_MIN);
         let room = BYTES_MIN / 8;
         (1..=32 * room).for_each(|id| index.insert(sum(id), ChunkId(id)));

@@ -111,7 +111,7 @@ impl Medium {
         if self.disk.root_copies().iter().any(Result::is_ok) {
             return Ok(());
         }
-        Err(StoreError::Io(std::io::Error::other("it reads no superblock any more")))
+        Err(StoreError::Io(std::io::Error::other("no superblock can be read any more")))
     }
 
     pub(crate) fn new(disk: Shared, superblock: &Superblock, tuning: Tuning) -> Self {
@@ -204,7 +204,7 @@ impl Medium {
     ) -> Result<Vec<u8>, StoreError> {
         let At { place, copy } = at.into();
         if !self.contains(place, length_bytes as u64) {
-            return Err(damaged("a reference that leaves the pool", place));
+            return Err(damaged("a reference beyond the end of the pool", place));
         }
         let (skip, count) = covering(place, length_bytes);
         let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
@@ -240,7 +240,7 @@ impl Medium {
         if !self.contains(place, PAGE_BYTES as u64)
             || !place.offset_units.is_multiple_of(UNITS_PER_BLOCK)
         {
-            return Err(damaged("a reference that leaves the pool", place));
+            return Err(damaged("a reference beyond the end of the pool", place));
         }
         Ok((place, 0, 1))
     }
@@ -272,7 +272,7 @@ impl Medium {
     /// number of blocks.
     pub(crate) fn node_span(&self, place: Place) -> Result<(Place, usize, usize), StoreError> {
         if !self.contains(place, NODE_BYTES as u64) {
-            return Err(damaged("a reference that leaves the pool", place));
+            return Err(damaged("a reference beyond the end of the pool", place));
         }
         let (skip, count) = covering(place, NODE_BYTES);
         Ok((place.block_start(), skip, count))
@@ -295,7 +295,7 @@ impl Medium {
         let mut bytes = Vec::with_capacity(frames.len() * FRAME_BYTES);
         frames.iter().for_each(|frame| bytes.extend_from_slice(&frame[..]));
         let bytes = bytes.get(skip..skip + NODE_BYTES);
-        let bytes = bytes.ok_or_else(|| damaged("too little was read of a node", page.place))?;
+        let bytes = bytes.ok_or_else(|| damaged("incomplete read of a node", page.place))?;
         self.node_of(bytes, page, level)
     }
 

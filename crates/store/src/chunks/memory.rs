@@ -337,7 +337,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     #[test]
-    fn a_small_pool_gets_what_it_takes_and_the_cache_the_rest() {
+    fn metadata_of_a_small_pool_fits_and_the_cache_gets_the_rest() {
         let split = Budgets::split(GIB, 4 * GIB);
         assert_eq!(split.index_bytes, 12 << 20);
         assert_eq!(split.metadata_bytes, (GIB - (12 << 20)) / 4);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_pool_shares_what_there_is() {
+    fn a_large_pool_divides_its_budget() {
         // A quarter of a GiB for a TiB.
         let split = Budgets::split(16 * GIB, 64 << 40);
         let total = split.index_bytes + split.metadata_bytes + split.data_cache_bytes;
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_always_something() {
+    fn the_minimum_is_never_zero() {
         let split = Budgets::split(0, 1 << 50);
         assert_eq!(split.index_bytes, 0);
         assert_eq!(split.metadata_bytes, METADATA_BYTES_MIN);

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_within_a_block_is_not_taken_for_random() {
+    fn repetition_within_a_block_is_detected() {
         for period in [264, 512, 600, 1000, 1024, 1536, 2048] {
             let frame = repeated(period, period as u64);
             let packs = pack(&[&frame], Codec::Lz4);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_group_has_a_unit_for_each_block() {
+    fn a_compressed_group_has_at_least_a_unit_per_block() {
         for codec in [Codec::Lz4, Codec::Zstd] {
             for blocks in 1..=8 {
                 let frames: Vec<Frame> = (0..blocks as u64)
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gains_nothing_stays_as_it_is_and_apart_from_what_does() {
+    fn incompressible_blocks_are_stored_uncompressed_and_separately() {
         let frames = [text(1), noise(2), noise(3), text(4), text(5)];
         assert!(looks_random(&frames[1]) && !looks_random(&frames[0]));
         let packs = pack(&frames.iter().collect::<Vec<_>>(), Codec::Lz4);

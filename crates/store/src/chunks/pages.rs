@@ -93,7 +93,7 @@ impl Page {
         }
         match self {
             Self::Own(frame) => &mut frame[..],
-            Self::Shared(_) => unreachable!("it was made the table's own just now"),
+            Self::Shared(_) => unreachable!("the page was unshared just now"),
         }
     }
 
@@ -183,7 +183,7 @@ impl Shard {
             cost += GROUP_COST_BYTES;
         }
         let group = &mut self.groups[index as usize];
-        debug_assert!(group.slots[at].is_none(), "a page is put in twice");
+        debug_assert!(group.slots[at].is_none(), "a page is added twice");
         let used = AtomicBool::new(true);
         group.slots[at] =
             Some(Slot { page, stored, dirty, used, capture: 0, plan: Mark::default() });

@@ -71,7 +71,7 @@ impl Plans {
         }
         let first = held.first_key_value().map(|(number, _)| *number);
         let oldest = [unapplied, first].into_iter().flatten().fold(self.now(), u64::min);
-        debug_assert!(oldest >= self.oldest(), "what is needed no more is needed again");
+        debug_assert!(oldest >= self.oldest(), "the oldest needed number never decreases");
         self.oldest.store(oldest, Ordering::Release);
     }
 
@@ -133,16 +133,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_needed_keeps_its_number() {
+    fn the_oldest_needed_number_does_not_advance() {
         let plans = Arc::<Plans>::default();
         let mark = Mark::default();
         mark.set(plans.now());
-        assert!(mark.is_before(plans.oldest()), "while a pool is opened all may leave");
+        assert!(mark.is_before(plans.oldest()), "while a pool is opened everything may be evicted");
         plans.begin();
         mark.set(plans.now());
         assert!(!mark.is_before(plans.oldest()));
         plans.turn(None);
-        assert_eq!((plans.now(), plans.oldest()), (1, 1), "nobody needs room");
+        assert_eq!((plans.now(), plans.oldest()), (1, 1), "there is no shortage");
         // An unapplied change keeps it, and then one in the background.
         plans.want();
         plans.turn(Some(1));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_hold_stays_until_both_let_go() {
+    fn a_plan_with_two_holders_stays_until_both_release_it() {
         let plans = Arc::<Plans>::default();
         plans.begin();
         let mark = Mark::default();

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_come_back_from_both_codecs() {
+    fn both_codecs_round_trip_groups() {
         for codec in [Codec::Lz4, Codec::Zstd] {
             for blocks in 1..=8u8 {
                 let frames: Vec<Frame> = (0..u64::from(blocks)).map(text).collect();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_unpacked_as_far_as_it_is_wanted() {
+    fn a_group_is_decompressed_only_as_far_as_requested() {
         let frames: Vec<Frame> = (0..8).map(text).collect();
         let packed = compress(&frames.iter().collect::<Vec<_>>(), Codec::Lz4).unwrap();
         let stored: Vec<Frame> = packed

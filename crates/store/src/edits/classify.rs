@@ -52,7 +52,7 @@ mod tests {
     use block::FrameMut;
 
     #[test]
-    fn zeros_and_patterns_are_found_and_nothing_else() {
+    fn only_zeros_and_patterns_are_detected() {
         assert_eq!(uniform_entry(&Frame::zeros()), Some(MapEntry::Zero));
         let mut frame = FrameMut::zeroed();
         frame.chunks_exact_mut(4).for_each(|word| word.copy_from_slice(&[1, 2, 3, 4]));

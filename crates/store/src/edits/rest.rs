@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_whole_blocks_and_what_is_at_the_ends() {
+    fn pieces_are_whole_blocks_and_partial_ends() {
         // Downwards, upwards, within one block, and moved.
         assert_eq!(pieces(segment(19, 3, 20)), [(0, 5), (5, 8), (13, 7)]);
         assert_eq!(pieces(segment(3, 11, 20)), [(13, 7), (5, 8), (0, 5)]);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_any_segment_are_all_of_it() {
+    fn pieces_cover_any_segment_exactly() {
         for (from, to) in (0..17).flat_map(|from| (0..17).map(move |to| (from, to))) {
             for count in [1, 2, 7, 8, 9, 16, 24, 31, 2048, 4097, 6000] {
                 let mut pieces = pieces(segment(from, to, count));

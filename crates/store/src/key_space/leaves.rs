@@ -103,7 +103,7 @@ impl Leaves {
 
     /// Takes a leaf out, to be changed and perhaps put back.
     fn take(&mut self, cut: &[u8]) -> Leaf {
-        let leaf = self.by_cut.remove(cut).expect("a leaf that is there is taken");
+        let leaf = self.by_cut.remove(cut).expect("the leaf exists");
         if self.dirty.remove(cut) {
             self.dirty_blocks -= blocks_of(leaf.bytes);
         }
@@ -316,7 +316,7 @@ impl Leaves {
 
     /// Sets the new location of a leaf; returns its number, and its previous location.
     pub(crate) fn set_stored(&mut self, cut: &[u8], stored: Vec<Piece>) -> (u64, Vec<Piece>) {
-        let leaf = self.by_cut.get_mut(cut).expect("a leaf that is captured");
+        let leaf = self.by_cut.get_mut(cut).expect("a captured leaf exists");
         (leaf.number, std::mem::replace(&mut leaf.stored, stored))
     }
 
@@ -353,7 +353,7 @@ fn middle(pairs: &Pairs, cut: &[u8], end: Option<Key>, leaf: &Leaf) -> (Key, usi
         bytes += pair_bytes(key, value);
         count += 1;
     }
-    unreachable!("a leaf of {} pairs has {count}", leaf.count)
+    unreachable!("a leaf that counts {} pairs has {count}", leaf.count)
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub(crate) fn load(
     let mut found = Vec::new();
     for (number, row) in decoded {
         let row = row.filter(|_| number < LEAF_NUMBERS_MAX);
-        let row = row.ok_or_else(|| damaged("the row of a leaf is impossible"))?;
+        let row = row.ok_or_else(|| damaged("the row of a leaf is invalid"))?;
         let ReadLeaf { content, pieces: stored, is_second } = read_leaf(medium, row.first)?;
         if is_second {
             bad.note(number);
@@ -75,7 +75,7 @@ pub(crate) fn load(
         found.push(StoredLeaf { number, stored, pairs });
     }
     let stored = Leaves::stored(found);
-    let (leaves, pairs) = stored.ok_or_else(|| damaged("two leaves have the same keys"))?;
+    let (leaves, pairs) = stored.ok_or_else(|| damaged("the keys of two leaves overlap"))?;
     Ok(KeySpace { pairs, leaves: Some(leaves), is_in_stream: false })
 }
 

@@ -100,7 +100,7 @@ impl Checkpointer {
         superblock: Superblock,
     ) -> Result<(), StoreError> {
         let before = self.superblock.sequence;
-        assert!(superblock.sequence > before, "no copy becomes older");
+        assert!(superblock.sequence > before, "sequence numbers of superblocks only increase");
         medium.disk.swap_root(before, &superblock)?;
         self.wrote(superblock);
         Ok(())

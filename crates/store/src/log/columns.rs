@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_that_would_be_in_two_columns_begins_the_next() {
+    fn a_group_that_would_span_two_columns_begins_the_next() {
         // A header of a block, and a group of three blocks: two columns of three rows.
         assert_eq!(lay(2, 64, &[192]), Laid { starts: vec![128], pad_blocks: 0 });
         // One that fits beside it stays there.
@@ -89,7 +89,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_group_is_in_two_columns_and_readers_count_the_same_rows(
+        fn no_group_spans_columns_and_readers_count_the_same_rows(
             columns in 2..=16u32,
             first_blocks in 1..300u32,
             groups in prop::collection::vec(1..=512u16, 1..200),

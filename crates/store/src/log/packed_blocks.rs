@@ -49,7 +49,7 @@ impl PackedBlocks {
                 from += bytes;
             }
         }
-        debug_assert_eq!(from, before.len_bytes, "all was moved");
+        debug_assert_eq!(from, before.len_bytes, "everything was moved");
     }
 
     /// Ends collecting: returns the blocks, the last one padded with zeros.
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_move_on_and_zeros_are_between_them() {
+    fn moved_pieces_are_separated_by_zeros() {
         let mut packed = PackedBlocks::default();
         let piece = |byte: u8, len_bytes: usize| vec![byte; len_bytes];
         packed.push(&[piece(1, 100), piece(2, 5000), piece(3, 7)].concat());
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gathered_is_in_order_and_ends_in_zeros() {
+    fn gathered_pieces_are_in_order_and_end_in_zeros() {
         let bytes: Vec<u8> = (0..10_000_u32).map(|at| (at % 251) as u8 + 1).collect();
         for ends in [&[10_000][..], &[64, 4096, 4160, 9_000, 10_000], &[4096, 8192]] {
             // Previous content of the memory does not show.

@@ -56,7 +56,7 @@ pub(crate) fn check_superblock(superblock: &Superblock) -> Result<(), StoreError
     {
         return Ok(());
     }
-    Err(damaged("the superblock names what the pool can't have"))
+    Err(damaged("the superblock has an impossible value"))
 }
 
 /// Checks that the segment in which the next checkpoint continues is a metadata segment; 0 if there
@@ -71,16 +71,16 @@ pub(crate) fn check_metadata_segment(
     }
     let row = segments.row(segment);
     if row.state != SegmentState::Metadata {
-        let text = "the next checkpoint would go on in a segment that is not for checkpoints";
+        let text = "the next checkpoint would continue in a segment without metadata";
         return Err(damaged(text));
     }
     if row.mirrored != superblock.version.mirrors_metadata() {
-        let text = "the next checkpoint would go on in a segment of another version";
+        let text = "the next checkpoint would continue in a segment of another version";
         return Err(damaged(text));
     }
     let written_units = superblock.metadata_block.saturating_mul(UNITS_PER_BLOCK);
     if row.live_units > written_units {
-        return Err(damaged("the next checkpoint would go over what is live in its segment"));
+        return Err(damaged("the next checkpoint would overwrite live metadata in its segment"));
     }
     Ok(())
 }
@@ -103,7 +103,7 @@ pub(crate) fn check_log_segments(
     {
         return Ok(());
     }
-    Err(damaged("the log would go on over what is live"))
+    Err(damaged("the log would continue over live data"))
 }
 
 /// Checks a run of staged chunks.
@@ -121,7 +121,7 @@ pub(crate) fn check_record(
     entries: &[Entry],
 ) -> Result<(), StoreError> {
     if !segment_exists(geometry, header.next_segment) {
-        return Err(damaged("a record is followed by no segment of the pool"));
+        return Err(damaged("a record names a next segment that the pool does not have"));
     }
     entries.iter().try_for_each(|entry| check_entry(header, entry))
 }
@@ -157,7 +157,7 @@ fn check_entry(header: &RecordHeader, entry: &Entry) -> Result<(), StoreError> {
         Entry::Config { .. } | Entry::TargetState { .. } => true,
         Entry::Release { first, count } => return check_run(first.0, *count),
     };
-    if fits { Ok(()) } else { Err(damaged("a record says what can't be")) }
+    if fits { Ok(()) } else { Err(damaged("a record has an impossible entry")) }
 }
 
 /// Returns whether whole blocks from `units` on are within the record's payload.

@@ -95,7 +95,7 @@ impl Record {
     pub(crate) fn emptied(self) -> Self {
         let Self { mut entries, mut frames, packed, mut originals, mut pins, mut waiting, .. } =
             self;
-        debug_assert_eq!(packed.len_bytes(), 0, "it was closed");
+        debug_assert_eq!(packed.len_bytes(), 0, "compressed groups were placed");
         entries.clear();
         frames.clear();
         originals.clear();
@@ -178,7 +178,7 @@ impl Record {
                 Some(packed) => self.add_group(next_chunk, blocks, packed, flags),
             }
         }
-        debug_assert!(data.next().is_none(), "what is new was packed");
+        debug_assert!(data.next().is_none(), "every new block was packed");
         self.add_map(put.volume, put.start, &entries);
     }
 
@@ -328,13 +328,13 @@ impl Record {
         let header = self.header_blocks.map_or_else(|| needs(before), |it| it.get().into());
         // This is not the record before it when it was closed, but a longer one.
         let before = if needs(before) > header { &[] } else { before };
-        assert!(needs(before) <= header, "a header keeps its room");
+        assert!(needs(before) <= header, "a header fits its reserved room");
         let header_bytes = header as usize * BLOCK_BYTES as usize;
         let mut bytes = Vec::with_capacity(header_bytes);
         bytes.resize(RECORD_HEADER_BYTES, 0);
         self.entries.iter().for_each(|entry| version.add(entry, &mut bytes));
         let behind = RECORD_HEADER_BYTES + entries_bytes;
-        assert_eq!(bytes.len(), behind, "the record has the room that was counted for it");
+        assert_eq!(bytes.len(), behind, "the record has its estimated size");
         bytes.extend_from_slice(before);
         bytes.resize(header_bytes, 0);
         let fields = RecordHeader {

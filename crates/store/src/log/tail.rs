@@ -90,7 +90,7 @@ impl Tail {
 
     /// Sets the epoch of the next records.
     pub(crate) fn begin_epoch(&mut self, epoch: u64) {
-        assert!(epoch > self.epoch, "epochs only grow");
+        assert!(epoch > self.epoch, "epochs only increase");
         self.epoch = epoch;
     }
 
@@ -102,7 +102,7 @@ impl Tail {
     /// Records that recovery has applied the record before `position`, with this many rows; `own`
     /// is what the next record has a copy of.
     pub(crate) fn recovered(&mut self, position: LogPosition, own: Arc<[u8]>, rows: u32) {
-        assert_eq!(position.lsn, self.position.lsn + 1, "recovery follows the log");
+        assert_eq!(position.lsn, self.position.lsn + 1, "recovery applies records in order");
         self.position = position;
         self.end = position;
         (self.position_own, self.end_own) = (own.clone(), own);
@@ -208,7 +208,7 @@ impl Tail {
         self.written.log_bytes += bytes;
         self.end = sealed.next;
         if !sealed.header.is_empty() {
-            assert_eq!(sealed.next.lsn, sealed.at.lsn + 1, "each record has an LSN of its own");
+            assert_eq!(sealed.next.lsn, sealed.at.lsn + 1, "each record has the next LSN");
             self.end_own = sealed.own.clone();
             self.ends_with_entries = !sealed.record.entries.is_empty();
         }
@@ -216,8 +216,8 @@ impl Tail {
 
     /// Moves the end back: records from `from` on were refused, and are sealed again.
     pub(crate) fn seal_again_from(&mut self, from: LogPosition) {
-        assert!(self.position.lsn <= from.lsn && from.lsn <= self.end.lsn, "it is not applied");
-        assert!(from.lsn > self.flushed_lsn, "what is durable stays where it is");
+        assert!(self.position.lsn <= from.lsn && from.lsn <= self.end.lsn, "it is in the log");
+        assert!(from.lsn > self.flushed_lsn, "a durable record is not moved");
         self.end = from;
     }
 
@@ -232,7 +232,7 @@ impl Tail {
     /// Checks invariant 4 for a free segment that was opened for the log.
     pub(crate) fn check_opened(&self, opened: u32) {
         let is_read = self.segments().contains(&opened);
-        assert!(!is_read, "segment {opened} was free, and recovery would read it");
+        assert!(!is_read, "segment {opened} was free, but recovery would read it");
     }
 
     /// Adds a segment that recovery would read; returns whether it is new.
@@ -242,8 +242,8 @@ impl Tail {
 
     /// Records that a sealed record was applied.
     pub(crate) fn applied(&mut self, done: &InFlight) {
-        assert_eq!(done.at.lsn, self.position.lsn, "records are applied in the order of the log");
-        assert!(done.next.lsn <= self.end.lsn, "what is applied was sealed");
+        assert_eq!(done.at.lsn, self.position.lsn, "records are applied in log order");
+        assert!(done.next.lsn <= self.end.lsn, "only sealed records are applied");
         self.position = done.next;
         if !done.header.is_empty() {
             self.position_own = done.own.clone();
@@ -253,14 +253,17 @@ impl Tail {
     /// Moves the position back: what was applied early from `from` on may be lost, and is written
     /// again.
     pub(crate) fn land_again_from(&mut self, from: LogPosition) {
-        assert!(self.flushed_lsn < from.lsn && from.lsn <= self.position.lsn, "durable is durable");
+        assert!(
+            self.flushed_lsn < from.lsn && from.lsn <= self.position.lsn,
+            "only unflushed records move"
+        );
         self.position = from;
     }
 
     /// Records that everything up to a record is durable.
     pub(crate) fn flushed_to(&mut self, lsn: u64) {
-        assert!(lsn >= self.flushed_lsn, "what was durable stays so");
-        assert!(lsn < self.end.lsn, "what is durable was sealed");
+        assert!(lsn >= self.flushed_lsn, "the durable position never decreases");
+        assert!(lsn < self.end.lsn, "only sealed records are durable");
         self.flushed_lsn = lsn;
     }
 

@@ -207,7 +207,7 @@ impl Editor<'_> {
         }
         let mut entry = entry;
         if count == self.world.span_blocks(1) && !self.is_own(entry, 1) {
-            // Nothing of it remains, and nothing of it is needed; it may be unreadable.
+            // None of the old content remains or is needed; it may be unreadable.
             self.release(entry)?;
             entry = MapEntry::Hole;
         }
@@ -372,7 +372,7 @@ impl Editor<'_> {
 }
 
 fn miscounted(id: NodeId) -> StoreError {
-    StoreError::Damaged(format!("node {} counts wrongly what names it, or what is below", id.0))
+    StoreError::Damaged(format!("node {} has wrong counts of references or blocks", id.0))
 }
 
 fn chunk_of(entry: MapEntry) -> Option<ChunkId> {

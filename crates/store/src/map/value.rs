@@ -74,7 +74,7 @@ impl Change<'_> {
                 range.clone().for_each(|index| node.set(index, MapEntry::Chunk(*chunk)));
             }
             Self::Whole(_, Value::Blocks(_) | Value::Run { .. }) => {
-                unreachable!("no entry says several blocks of these")
+                unreachable!("no single entry represents several of these blocks")
             }
         }
     }
@@ -116,6 +116,6 @@ pub(crate) fn block_entry(value: Value<'_>, offset: u64) -> MapEntry {
         Value::Same(chunk) => MapEntry::Chunk(chunk),
         Value::Run { first } => MapEntry::Chunk(ChunkId(first.0 + offset)),
         Value::Blocks(entries) => entries[offset as usize],
-        Value::Graft { .. } => unreachable!("a graft is as long as its node's span"),
+        Value::Graft { .. } => unreachable!("a graft covers the span of its node"),
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Nodes {
 }
 
 fn missing(id: NodeId) -> StoreError {
-    StoreError::Damaged(format!("node {} is named but does not exist", id.0))
+    StoreError::Damaged(format!("node {} is referenced but does not exist", id.0))
 }
 
 /// A node to which an entry will refer, and what is below it.
@@ -152,7 +152,7 @@ impl Nodes {
         if found == level {
             return Ok(node);
         }
-        let text = format!("node {} of level {found} is named as one of level {level}", id.0);
+        let text = format!("node {} of level {found} is referenced as one of level {level}", id.0);
         Err(StoreError::Damaged(text))
     }
 

@@ -58,7 +58,7 @@ impl Shard {
 
     pub(crate) fn add(&mut self, id: NodeId, node: Arc<Node>, level: u8, dirty: bool) {
         let before = self.index.insert(id, self.slots.len() as u32);
-        debug_assert!(before.is_none(), "a node is put in twice");
+        debug_assert!(before.is_none(), "a node is added twice");
         let used = AtomicBool::new(true);
         let plan = Mark::default();
         self.slots.push(Slot { id, node, level, dirty, used, capture: 0, plan });

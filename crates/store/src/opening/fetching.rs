@@ -58,7 +58,7 @@ impl Fetching {
 
     /// Begins to read what these records need. The previous ones were taken.
     pub(crate) fn begin(&mut self, world: &World, records: Vec<Found>) {
-        debug_assert!(self.records.is_empty(), "they were taken");
+        debug_assert!(self.records.is_empty(), "the previous records were taken");
         self.records = records;
         // If everything that is changed is in memory now, there is nothing to look for.
         if self.is_all_there && self.misses == world.memory.misses() {

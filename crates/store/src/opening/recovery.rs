@@ -54,7 +54,7 @@ impl Recovery {
             options.tuning.check(Geometry { columns, ..geometry })?;
         }
         if purpose != Purpose::Look && superblock.features.unknown().read_compatible != 0 {
-            let text = "it has a feature that is not known, and can only be looked at";
+            let text = "it has an unknown feature, and can only be inspected";
             return Err(StoreError::Newer(text.into()));
         }
         let medium = Medium::new(disk, &superblock, options.tuning);
@@ -132,8 +132,8 @@ impl Recovery {
         superblock: &Superblock,
         options: &OpenOptions,
     ) -> Option<Self> {
-        assert_eq!(self.options.tuning, options.tuning, "one process has one tuning");
-        assert_eq!(self.options.durability, options.durability, "one process has one promise");
+        assert_eq!(self.options.tuning, options.tuning, "the tuning is the follower's");
+        assert_eq!(self.options.durability, options.durability, "the durability is the follower's");
         self.world.medium.disk = disk.clone();
         self.world.medium.look_at_widths();
         if !self.has_last_record() {

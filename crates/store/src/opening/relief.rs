@@ -31,8 +31,8 @@ use crate::upkeep::weightless::holds_something;
 use crate::world::World;
 use crate::writer::Writer;
 
-/// How many segments of log may be ahead unknown, if that many more are free than are needed: 64,
-/// and twice what the options allow to collect.
+/// The maximum number of log segments ahead that may be unknown, if that many more are free than
+/// are needed: 64, and twice what the options allow to collect.
 const AHEAD_SEGMENTS: u64 = 64;
 /// The fraction of a segment from which on changes are worth a checkpoint.
 const WORTH_DIVISOR: u64 = 8;

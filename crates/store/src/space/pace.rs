@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_get_less_of_what_is_won_the_shorter_it_is() {
+    fn the_share_of_hosts_shrinks_as_space_gets_shorter() {
         assert_eq!([0, 600, 800, 1000, 2000].map(generosity_permille), [1500, 1500, 875, 250, 250]);
     }
 
@@ -147,20 +147,20 @@ mod tests {
     }
 
     #[test]
-    fn hosts_continue_during_a_checkpoint_right_after_another() {
+    fn hosts_continue_during_a_second_checkpoint_in_a_row() {
         let mut pace = Pace::new(1 << 20);
         pace.set(1000, 1000, 1000);
         pace.spend(1 << 20);
         pace.win(64 << 20);
         pace.spend(pace.budget_bytes().unwrap() as u64);
         let kept = given_by_a_checkpoint(&mut pace);
-        assert_eq!(kept.iter().sum::<i64>(), 8 << 20, "half of what was won");
+        assert_eq!(kept.iter().sum::<i64>(), 8 << 20, "half of what was recovered");
         let least = given_by_a_checkpoint(&mut pace);
         assert!(least.iter().all(|given| *given == (256 << 10) * 62 / 1000), "{least:?}");
     }
 
     #[test]
-    fn hosts_that_write_little_save_up_no_more_by_checkpoints() {
+    fn hosts_that_write_little_do_not_accumulate_budget_from_checkpoints() {
         let mut pace = Pace::new(1 << 20);
         pace.set(600, 1000, 1000);
         for _ in 0..100 {

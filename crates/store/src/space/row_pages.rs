@@ -133,7 +133,7 @@ impl Segments {
                 continue;
             }
             if segment >= u64::from(self.count()) {
-                return Err(damaged("the pool has no such segment"));
+                return Err(damaged("the pool does not have this segment"));
             }
             self.read(geometry, segment as u32, row)?;
         }

@@ -164,7 +164,7 @@ impl Segments {
 
     /// Puts back a discarded segment. If the device does not support discarding, there are no more.
     pub(crate) fn discarded(&mut self, segment: u32, is_supported: bool) {
-        assert_eq!(self.row(segment).state, SegmentState::Free, "it was opened meanwhile");
+        assert_eq!(self.row(segment).state, SegmentState::Free, "opened during a discard");
         self.free.insert(segment);
         if !is_supported {
             self.undiscarded.disable();
@@ -293,7 +293,7 @@ impl Segments {
         let row = self.rows.get(place.segment as usize);
         let counted = row.and_then(|row| Some((change(row.live_units)?, *row)));
         let Some((live_units, row)) = counted else {
-            let text = format!("segment {} counts its live bytes wrongly", place.segment);
+            let text = format!("segment {} has a wrong count of live bytes", place.segment);
             return Err(StoreError::Damaged(text));
         };
         self.set_row(place.segment, SegmentRow { live_units, ..row });

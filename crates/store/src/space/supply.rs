@@ -61,7 +61,7 @@ impl Supply {
     /// Returns the work done since such a job joined.
     pub(crate) fn work_bytes_since_fed(&self, need: Need) -> u64 {
         let fed_at = self.fed_at_work_bytes[need as usize];
-        assert!(fed_at <= self.work_bytes, "work that was not done yet has fed somebody");
+        assert!(fed_at <= self.work_bytes, "a job was admitted by work that was not done yet");
         self.work_bytes - fed_at
     }
 

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_has_what_was_freed_and_not_opened_since() {
+    fn freed_segments_are_listed_until_they_are_opened() {
         let mut undiscarded = Undiscarded::default();
         undiscarded.freed(7);
         let mut free = BTreeSet::from([3, 5, 7]);
@@ -59,7 +59,7 @@ mod tests {
         undiscarded.remove(7);
         assert_eq!(undiscarded.last_in(&free), Some(5));
         undiscarded.freed(9);
-        assert_eq!(undiscarded.last_in(&free), Some(5), "it is not free yet");
+        assert_eq!(undiscarded.last_in(&free), Some(5), "segment 7 is not free yet");
         free.insert(9);
         assert_eq!(undiscarded.last_in(&free), Some(9));
         undiscarded.disable();

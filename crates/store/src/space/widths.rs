@@ -49,7 +49,10 @@ impl FreeSegments {
     /// Sets the widths of segments, none of which is free.
     pub(crate) fn set_widths(&mut self, widths: &SegmentWidths) {
         for (segment, counts) in &widths.0 {
-            assert!(!self.segments.contains(segment), "segment {segment} is laid anew, and free");
+            assert!(
+                !self.segments.contains(segment),
+                "segment {segment} is free and changes its layout"
+            );
             if *counts < WHOLE {
                 self.narrow.insert(*segment, *counts);
             } else {
@@ -122,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_laid_anew_that_could_be_opened() {
+    fn a_segment_that_could_be_opened_is_not_laid_out_again() {
         let mut free = FreeSegments::new([1].into_iter());
         let widths = SegmentWidths::new(4, [(1, 3)].into_iter());
         let laid = std::panic::catch_unwind(move || free.set_widths(&widths));

@@ -134,21 +134,21 @@ fn frames(byte: u8, blocks: usize) -> DataOut {
 }
 
 #[test]
-fn reads_ask_for_the_metadata_that_they_need() {
+fn reads_request_missing_metadata() {
     let (mut front, volume) = Front::new(Durability::Commit);
     let range = SectorRange::new(0, MIB);
     let reply = front.execute(VolumeRequest::Read { volume, range }).unwrap();
     let VolumeReply::Data(data) = reply else { panic!("{reply:?}") };
-    assert!(data.to_vec() == distinct(MIB, 1), "it reads something else");
+    assert!(data.to_vec() == distinct(MIB, 1), "wrong data");
     let whole = SectorRange::new(0, 8 * MIB);
     front.execute(VolumeRequest::Extents { volume, range: whole, limit: 9 }).unwrap();
-    assert_eq!(front.read_inside(), 0, "a front end has waited for the device");
-    assert!(front.reads > 8, "nothing was cold");
+    assert_eq!(front.read_inside(), 0, "a front end waited for the device");
+    assert!(front.reads > 8, "all metadata was in memory");
     assert_sound(&front.store);
 }
 
 #[test]
-fn what_one_request_needs_is_read_at_once_where_that_can_be() {
+fn metadata_of_one_request_is_read_in_parallel() {
     let (mut front, volume) = Front::new(Durability::Commit);
     // The rows of the chunks of two leaves span several pages.
     let range = SectorRange::new(MIB / 2, 2 * MIB);
@@ -233,7 +233,7 @@ fn no_change_waits(durability: Durability) {
 }
 
 #[test]
-fn no_change_waits_for_metadata() {
+fn no_change_blocks_a_front_end_for_metadata() {
     no_change_waits(Durability::Commit);
     no_change_waits(Durability::Flush);
 }
@@ -241,7 +241,7 @@ fn no_change_waits_for_metadata() {
 /// The first of two segments splits an entry of the second one's source, so the second sets parts
 /// of leaves that it seemed to replace as a whole.
 #[test]
-fn a_copy_from_beside_what_it_has_set_waits_for_nothing_either() {
+fn a_copy_from_next_to_its_own_target_does_not_block() {
     let (mut front, source) = Front::new(Durability::Commit);
     let clone = front.store.allocate_volume_id();
     let change = VolumeChange::Clone { source, id: clone, snapshot: false };
@@ -266,7 +266,7 @@ fn a_copy_from_beside_what_it_has_set_waits_for_nothing_either() {
 /// A copy to lower addresses references a leaf of its source as it is and then sets some blocks of
 /// that leaf: the estimate must include copying the leaf and all its references.
 #[test]
-fn a_copy_asks_for_all_of_a_leaf_that_it_names_and_then_changes() {
+fn a_copy_requests_all_of_a_leaf_that_it_references_and_changes() {
     for durability in [Durability::Commit, Durability::Flush] {
         let (mut front, volume) = Front::new(durability);
         let blocks = MIB / 8 + 100;

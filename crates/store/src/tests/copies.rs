@@ -32,7 +32,7 @@ fn an_aligned_copy_shares_all_data_and_costs_one_commit() {
 }
 
 #[test]
-fn copies_of_any_alignment_and_overlap_are_right() {
+fn copies_of_any_alignment_and_overlap_are_correct() {
     let (_, store) = pool(1 << 30);
     let id = volume(&store, 8 * MIB);
     let sectors = 8 * MIB;
@@ -67,7 +67,7 @@ fn copies_of_any_alignment_and_overlap_are_right() {
 }
 
 #[test]
-fn segments_of_one_copy_see_what_earlier_ones_did() {
+fn segments_of_one_copy_see_the_effects_of_earlier_ones() {
     let (_, store) = pool(1 << 30);
     let id = volume(&store, MIB);
     write(&store, id, 0, &distinct(64, 7)).unwrap();
@@ -150,7 +150,7 @@ fn fill(store: &Store, id: VolumeId, left_mib: u64) -> u64 {
 }
 
 #[test]
-fn a_long_copy_that_a_full_pool_ends_changes_nothing() {
+fn a_long_copy_refused_by_a_full_pool_changes_nothing() {
     let (disk, store) = pool(256 << 20);
     let id = volume(&store, 512 * MIB);
     let written = fill(&store, id, 40);
@@ -189,7 +189,7 @@ fn an_abandoned_long_copy_cleans_up() {
 
 /// All of a node but its last block, or its first: grafting the whole node would copy that too.
 #[test]
-fn a_copy_that_ends_a_block_before_a_node_does_takes_no_more() {
+fn a_copy_that_ends_one_block_before_its_node_copies_no_more() {
     let (_, store) = pool(1 << 30);
     for (blocks, level) in [(256, "a leaf"), (65_536, "a node of leaves")] {
         let source = volume(&store, 2 * blocks * 8);

@@ -36,7 +36,7 @@ fn open_bent(disk: Arc<MemoryDisk>, change: impl Fn(&mut Superblock)) -> Result<
 }
 
 #[test]
-fn a_superblock_that_names_what_the_pool_cant_have_is_damage() {
+fn a_superblock_with_impossible_values_is_damage() {
     let changes: [fn(&mut Superblock); 10] = [
         |superblock| superblock.log.segment = 64,
         |superblock| superblock.log.next_segment = 0,
@@ -71,7 +71,7 @@ fn with_next_checkpoint_at(block: impl Fn(u32) -> u32) -> Result<Store, StoreErr
 }
 
 #[test]
-fn a_checkpoint_that_would_write_over_live_metadata_is_damage() {
+fn a_next_checkpoint_over_live_metadata_is_damage() {
     assert_sound(&with_next_checkpoint_at(|block| block).unwrap());
     assert!(is_damage(with_next_checkpoint_at(|_| 0)));
     // Where the counts leave it open, the check decides.
@@ -90,7 +90,7 @@ fn with_log_at(change: fn(&mut Superblock)) -> Result<Store, StoreError> {
 }
 
 #[test]
-fn a_log_that_would_go_over_what_is_live_is_damage() {
+fn a_log_end_before_live_data_is_damage() {
     assert_sound(&with_log_at(|_| ()).unwrap());
     let changes: [fn(&mut Superblock); 5] = [
         // The segment where checkpoints continue: both would write to it.
@@ -148,7 +148,7 @@ fn append(disk: &MemoryDisk, entries: &[Entry], next_segment: u32) {
 }
 
 #[test]
-fn a_record_that_says_what_cant_be_is_damage() {
+fn a_record_with_an_impossible_entry_is_damage() {
     let store_entry = |payload_units, first| Entry::Store {
         first: ChunkId(first),
         payload_units,
@@ -183,7 +183,7 @@ fn a_record_that_says_what_cant_be_is_damage() {
 }
 
 #[test]
-fn a_node_stands_only_where_its_level_belongs() {
+fn a_node_at_a_wrong_level_is_damage() {
     let (_disk, store) = pool(1 << 30);
     let id = volume(&store, MIB);
     write(&store, id, 0, &distinct(8, 1)).unwrap();
@@ -210,7 +210,7 @@ fn the_check_reports_a_chunk_between_two_blocks() {
 }
 
 #[test]
-fn live_bytes_below_zero_or_nowhere_are_damage() {
+fn live_bytes_below_zero_or_outside_the_pool_are_damage() {
     let (_disk, store) = pool(1 << 30);
     let mut writer = store.writer.lock();
     let segments = &mut writer.state.segments;
@@ -221,7 +221,7 @@ fn live_bytes_below_zero_or_nowhere_are_damage() {
 }
 
 #[test]
-fn a_reference_out_of_the_pool_is_reported_with_its_location() {
+fn a_reference_beyond_the_pool_is_reported_with_its_location() {
     let (_disk, store) = pool(1 << 30);
     let place = Place { segment: 2, offset_units: u32::MAX };
     let Err(error) = store.world.medium.read_page(PageRef { place, checksum: 0 }) else {

@@ -13,7 +13,7 @@ fn held_blocks(disk: &MemoryDisk) -> usize {
 }
 
 #[test]
-fn the_device_gets_back_what_is_free_and_keeps_the_rest() {
+fn free_segments_are_discarded_and_others_are_not() {
     let (disk, store) = pool(1 << 30);
     drop(store);
     let store = Store::open(disk.clone(), options()).unwrap();
@@ -47,7 +47,7 @@ fn the_device_gets_back_what_is_free_and_keeps_the_rest() {
 }
 
 #[test]
-fn nothing_is_discarded_unless_that_is_wanted() {
+fn nothing_is_discarded_unless_requested() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 8 * 6_000);
     for part in 0..6 {

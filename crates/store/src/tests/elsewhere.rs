@@ -52,7 +52,7 @@ impl Bench {
         self.store.finish_commit(commit, result);
     }
 
-    /// Writes the same data `times` times; a reopened pool has it.
+    /// Writes the same data `times` times; a reopened pool has all of it.
     fn is_found_behind(&self, data: &[u8], times: u64) {
         for time in 0..times {
             let other = distinct(data.len() as u64 / 512, 1000 + time);
@@ -64,7 +64,7 @@ impl Bench {
         assert_sound(&reopened);
     }
 
-    /// Returns which writes were answered, and checks that they succeeded.
+    /// Returns which writes were acknowledged, and checks that they succeeded.
     fn answered(&self) -> Vec<u64> {
         let well = |(id, outcome)| match outcome {
             Outcome::Reply(Ok(_)) => id,
@@ -74,9 +74,9 @@ impl Bench {
     }
 }
 
-/// The first record is refused, and may have been written all the same; the later ones are on the
-/// device. All of them move to the next segment, and none is answered before. A crash at any time
-/// finds what was answered.
+/// The first record is refused, but may have been written nevertheless; the later ones are on the
+/// device. All of them move to the next segment, and none is acknowledged before. A crash at any
+/// time keeps every acknowledged write.
 #[test]
 fn a_refused_record_goes_to_the_next_segment_with_all_later_ones() {
     for landed in [false, true] {
@@ -91,7 +91,7 @@ fn a_refused_record_goes_to_the_next_segment_with_all_later_ones() {
         let first = commits.remove(0);
         bench.store.finish_commit(commits.remove(0), Ok(()));
         bench.store.finish_commit(first, Err(io::Error::other("a bad place")));
-        assert!(bench.store.take_commit().is_none(), "one is on its way still");
+        assert!(bench.store.take_commit().is_none(), "one commit is still in flight");
         bench.store.finish_commit(commits.remove(0), Ok(()));
         assert_eq!(bench.answered(), [0; 0]);
         for answered in 1..=3 {
@@ -122,10 +122,10 @@ fn a_refused_record_goes_to_the_next_segment_with_all_later_ones() {
     }
 }
 
-/// Where the first block of the next segment is bad as well, a link at the next location leads to
-/// the segment after it, however many there are.
+/// If the first block of the next segment is bad as well, a link at the next location leads to the
+/// following segment, and so on.
 #[test]
-fn a_segment_whose_first_blocks_are_bad_is_passed_by() {
+fn a_segment_with_bad_first_blocks_is_skipped() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 8 * MIB);
     let at = tail(&store);
@@ -154,9 +154,9 @@ fn a_segment_whose_first_blocks_are_bad_is_passed_by() {
     assert!(store.has_failed());
 }
 
-/// With early answers the chunks of a record that moves already have their locations.
+/// With early acknowledgement the chunks of a record that moves already have their locations.
 #[test]
-fn what_was_answered_early_moves_with_its_record() {
+fn data_acknowledged_early_moves_with_its_record() {
     let disk = MemoryDisk::new(1 << 30);
     Store::create(&*disk, &[7; 64]).unwrap();
     let options = OpenOptions { durability: Durability::Flush, ..OpenOptions::default() };
@@ -180,10 +180,10 @@ fn what_was_answered_early_moves_with_its_record() {
     assert_sound(&reopened);
 }
 
-/// Where no segment is free, a record that is refused for a while does not end writing: it is sent
-/// to its location again. A record that is refused for good does. Found by the simulator.
+/// While no segment is free, a record that is refused temporarily does not end writing: it is
+/// retried at its location. A record that is refused permanently does. Found by the simulator.
 #[test]
-fn a_record_without_another_place_is_sent_to_its_own_again() {
+fn a_record_without_another_location_is_retried_at_its_own() {
     for lasts in [false, true] {
         let bench = Bench::new();
         let first = bench.begin(0, &distinct(8, 1));
@@ -215,7 +215,7 @@ fn a_record_without_another_place_is_sent_to_its_own_again() {
 /// A checkpoint of which a part is refused is written elsewhere as a whole, and the store
 /// continues; so does the next one, and a pool opened from either.
 #[test]
-fn a_checkpoint_that_is_refused_is_captured_elsewhere() {
+fn a_refused_checkpoint_is_captured_elsewhere() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 600 * MIB);
     let fill = |round: u64| {
@@ -243,7 +243,7 @@ fn a_checkpoint_that_is_refused_is_captured_elsewhere() {
         disk.refuse_writes_to(bad);
         let moved = store.moved_writes();
         store.checkpoint().unwrap();
-        assert!(store.moved_writes() > moved, "no part of it was refused");
+        assert!(store.moved_writes() > moved, "no write of the checkpoint was refused");
         assert_sound(&store);
         let reopened = Store::open(disk.copy(), OpenOptions::default()).unwrap();
         for mib in (0..600).step_by(7) {
@@ -283,7 +283,7 @@ fn a_superblock_that_cant_be_written_does_not_end_writing() {
         let mut sequences: Vec<u64> =
             copies.into_iter().map(|copy| copy.unwrap().sequence).collect();
         sequences.sort_unstable();
-        assert_eq!(sequences.len(), 2, "nothing stands in for one of them any more");
+        assert_eq!(sequences.len(), 2, "no stand-in is left");
         assert_eq!(sequences[1], sequences[0] + 1);
         // Neither can be written: writing ends.
         let both = format::superblock::SUPERBLOCK_OFFSETS_BYTES.map(|at| at / 4096);
@@ -295,7 +295,7 @@ fn a_superblock_that_cant_be_written_does_not_end_writing() {
 /// A device that accepts nothing from its next superblock on, and tears the writes it refuses.
 struct TearingDisk {
     below: Arc<MemoryDisk>,
-    /// Still good; good until the next superblock; gone.
+    /// Good; good until the next superblock; failed.
     state: AtomicU64,
 }
 
@@ -322,7 +322,7 @@ impl sys::Disk for TearingDisk {
             torn[4064..].copy_from_slice(&frame[4064..]);
             self.below.overwrite(block, torn.freeze());
         }
-        Err(io::Error::other("the device is gone"))
+        Err(io::Error::other("the device has failed"))
     }
 
     fn flush(&self) -> io::Result<()> {
@@ -334,10 +334,10 @@ impl sys::Disk for TearingDisk {
     }
 }
 
-/// A device that is gone, as opposed to one bad block, must not tear the second superblock after
+/// A device that fails as a whole, unlike one bad block, must not tear the second superblock after
 /// the first. Found by the simulator.
 #[test]
-fn a_device_that_is_gone_does_not_tear_both_superblocks() {
+fn a_failed_device_does_not_tear_both_superblocks() {
     let below = MemoryDisk::new(256 << 20);
     Store::create(&*below, &[7; 64]).unwrap();
     let disk = Arc::new(TearingDisk { below: below.clone(), state: AtomicU64::new(0) });
@@ -352,10 +352,10 @@ fn a_device_that_is_gone_does_not_tear_both_superblocks() {
     assert_sound(&store);
 }
 
-/// With early answers too a bad block concerns only the record to be written there, with the flush
-/// that it asks for: earlier records are not written again.
+/// With early acknowledgement, too, a bad block affects only the record to be written there and the
+/// flush that it requests: earlier records are not written again.
 #[test]
-fn a_record_that_flushes_goes_elsewhere_alone() {
+fn a_record_that_flushes_is_moved_alone() {
     let disk = MemoryDisk::new(1 << 30);
     Store::create(&*disk, &[7; 64]).unwrap();
     let options = OpenOptions { durability: Durability::Flush, ..OpenOptions::default() };

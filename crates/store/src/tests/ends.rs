@@ -1,4 +1,4 @@
-//! Deleting volumes and writing state of the layer above find room where nothing else does.
+//! Deleting volumes and writing state of the layer above find room when nothing else does.
 
 use format::geometry::SEGMENT_BYTES_MIN;
 use format::{Handling, Place, SegmentState};
@@ -11,7 +11,7 @@ const SEGMENT_BYTES: u64 = 64 << 10;
 const SEGMENT_UNITS: u32 = (SEGMENT_BYTES / format::PLACE_UNIT_BYTES) as u32;
 
 /// A pool with this much state of the layer above, in which only the reserve of reclaim moves is
-/// free, and reclaim can gain nothing.
+/// free, and nothing can be reclaimed.
 fn left_by_moves(durability: Durability, noted_bytes: usize) -> (Store, VolumeId) {
     let disk = MemoryDisk::new(SEGMENT_BYTES_MIN + 48 * SEGMENT_BYTES);
     Store::create_with_segments(&*disk, &[5; 64], SEGMENT_BYTES).unwrap();
@@ -40,10 +40,10 @@ fn left_by_moves(durability: Durability, noted_bytes: usize) -> (Store, VolumeId
     (store, volume)
 }
 
-/// Where segments are so tiny that one holds only some blocks of metadata, one free segment was too
-/// little to delete a volume, and the pool could not even be started. Found by the simulator.
+/// With segments so small that one holds only a few blocks of metadata, one free segment was not
+/// enough to delete a volume, and the pool could not even be started. Found by the simulator.
 #[test]
-fn what_reclaim_leaves_is_enough_for_an_end_in_tiny_segments_as_well() {
+fn the_reserve_suffices_to_delete_a_volume_in_tiny_segments() {
     for durability in [Durability::Commit, Durability::Flush] {
         // The unconditional part of a checkpoint leaves any part of a segment free.
         for (ends, blocks) in (0..9).flat_map(|blocks| [(false, blocks), (true, blocks)]) {
@@ -63,7 +63,7 @@ fn what_reclaim_leaves_is_enough_for_an_end_in_tiny_segments_as_well() {
 
 /// State of the layer above changes no rows.
 #[test]
-fn what_is_noted_takes_room_by_its_length() {
+fn state_of_the_layer_above_takes_room_by_its_length() {
     let (store, _) = left_by_moves(Durability::Commit, 100);
     for at in 0..8 {
         let config = vec![(vec![b'N', at], Some(vec![at; 100])), (vec![b'M', at], None)];

@@ -1,4 +1,4 @@
-//! What an extent query returns, and how far one goes.
+//! What an extent query returns, and where it stops.
 
 use block::{LbaExtent, LbaState, VolumeRequest};
 
@@ -21,7 +21,7 @@ fn hole(start: u64, count: u64) -> LbaExtent {
     LbaExtent { range: SectorRange::new(start, count), state: LbaState::Deallocated }
 }
 
-/// Returns the extents of a whole volume, and how many queries that took.
+/// Returns the extents of a whole volume, and the number of queries for them.
 fn look_at_all(
     store: &Store,
     volume: VolumeId,
@@ -47,7 +47,7 @@ fn look_at_all(
 }
 
 #[test]
-fn what_is_alike_is_told_by_one_look_however_long_it_is() {
+fn one_query_reports_a_uniform_range_of_any_length() {
     let (_, store) = pool(1 << 30);
     let id = volume(&store, 64 * TIB);
     let all = SectorRange::new(0, 64 * TIB);

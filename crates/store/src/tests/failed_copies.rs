@@ -17,7 +17,7 @@ fn start(hand: &Hand, id: u64, request: VolumeRequest, replies: &mut Vec<(u64, R
 
 type Reply = Result<VolumeReply, VolumeError>;
 
-/// Continues until `count` requests were answered. Fails if a request waits forever.
+/// Continues until `count` requests are answered. Fails if a request waits forever.
 fn finish(hand: &Hand, count: usize, replies: &mut Vec<(u64, Reply)>) {
     while replies.len() < count {
         let commit = hand.store.take_commit();
@@ -48,13 +48,13 @@ fn assert_nothing_staged(store: &Store) {
     assert!(writer.released().is_empty() && writer.state.staged.is_empty());
 }
 
-/// As many parts can be staged at once as before.
+/// Asserts that as many parts can be staged at once as before.
 fn assert_places_free(hand: &Hand, id: VolumeId, to: u64) {
     let places = hand.store.tuning().parts_at_once;
     let mut replies = Vec::new();
     for copy in 0..places as u64 + 2 {
         start(hand, copy, copy_of(id, 0, to + copy * 5, 5), &mut replies);
-        // One is in the open record already, and has passed its slot to another.
+        // One is already in the open record, and has passed its slot to another.
         let waiting = hand.store.writer.lock().queues.placeless_count();
         assert_eq!(waiting, usize::from(copy > places as u64), "copy {copy}");
     }
@@ -89,7 +89,7 @@ fn copies_of_an_unreadable_block_clean_up() {
     for copy in 0..failing {
         start(&hand, copy, copy_of(id, 8, 100 + copy * 11, 11), &mut replies);
     }
-    // One that can succeed waits behind them all.
+    // One that can succeed waits after all of them.
     start(&hand, failing, copy_of(id, 0, 90, 6), &mut replies);
     finish(&hand, failing as usize + 1, &mut replies);
     for (copy, reply) in replies {

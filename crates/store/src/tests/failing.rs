@@ -85,7 +85,7 @@ fn a_block_is_read_from_memory_until_its_record_is_written() {
     let bench = bench(Durability::Flush);
     let bytes = distinct(8, 1);
     assert!(matches!(start_write(&bench, &bytes), Started::Done(Ok(_))));
-    // Its chunk has a location now, but nothing is written there yet.
+    // Its chunk has a location now, but nothing was written there yet.
     let commit = bench.store.take_commit().unwrap();
     assert_eq!(read(&bench.store, bench.volume, 0, 8), bytes);
     bench.store.write_out(&commit).unwrap();
@@ -94,7 +94,7 @@ fn a_block_is_read_from_memory_until_its_record_is_written() {
 }
 
 #[test]
-fn what_waits_is_answered_when_a_checkpoint_fails() {
+fn waiting_requests_are_answered_when_a_checkpoint_fails() {
     let bench = bench(Durability::Commit);
     assert!(matches!(start_write(&bench, &distinct(8, 1)), Started::Queued));
     bench.disk.1.store(true, Ordering::Relaxed);
@@ -107,10 +107,10 @@ fn what_waits_is_answered_when_a_checkpoint_fails() {
 }
 
 #[test]
-fn a_checkpoint_never_stores_what_a_failed_write_has_left_in_memory() {
+fn a_checkpoint_never_stores_data_of_a_failed_write() {
     let bench = bench(Durability::Flush);
     assert!(matches!(start_write(&bench, &distinct(8, 1)), Started::Done(Ok(_))));
-    // Each segment refuses it.
+    // No segment accepts it.
     while let Some(commit) = bench.store.take_commit() {
         bench.store.finish_commit(commit, Err(io::Error::other("broken")));
     }
@@ -182,7 +182,7 @@ fn after_a_lost_commit_nothing_is_applied_or_recovered() {
     assert_sound(&store);
 }
 
-/// Once the store has failed nothing is written elsewhere: a record written after a lost one must
+/// After the store has failed nothing is written elsewhere: a record written after a lost one must
 /// not count then.
 #[test]
 fn after_a_lost_commit_nothing_counts_in_a_failed_store() {
@@ -202,7 +202,7 @@ fn after_a_lost_commit_nothing_counts_in_a_failed_store() {
 }
 
 #[test]
-fn a_record_that_rots_in_the_middle_of_the_log_is_damage_and_not_its_end() {
+fn a_corrupt_record_in_the_middle_of_the_log_is_damage_and_not_its_end() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, MIB);
     let begin = store.writer.lock().log.position();
@@ -213,13 +213,14 @@ fn a_record_that_rots_in_the_middle_of_the_log_is_damage_and_not_its_end() {
     let offset = u64::from(begin.segment) * (16 << 20) + u64::from(begin.block) * 4096;
     disk.flip(offset + 100, 0);
     let opened = Store::open(disk, OpenOptions::default());
-    assert!(matches!(opened, Err(StoreError::Damaged(_))), "a lost record was not noticed");
+    assert!(matches!(opened, Err(StoreError::Damaged(_))), "the loss of a record was not detected");
 }
 
-/// Recovery drops a torn record, and the log continues in the next segment, as its first record
-/// does not fit after the last whole one. The torn one stays where it is; it must not end the log.
+/// Recovery drops a torn record, and the log continues in the next segment, because its first
+/// record does not fit after the last complete one. The torn record stays where it is; it must not
+/// end the log.
 #[test]
-fn a_torn_record_does_not_hide_what_went_on_in_the_next_segment() {
+fn a_torn_record_does_not_hide_records_in_the_next_segment() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 4 * MIB);
     fill_segment(&store, id);
@@ -233,7 +234,7 @@ fn a_torn_record_does_not_hide_what_went_on_in_the_next_segment() {
     assert_ne!(store.writer.lock().log.position().segment, torn.segment, "it did not fit");
     for _ in 0..2 {
         let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
-        assert!(read(&store, id, 0, 512) == after, "what was answered is gone");
+        assert!(read(&store, id, 0, 512) == after, "an acknowledged write is lost");
         // Nor is it damage.
         assert_sound(&store);
         store.scrub_start(1);
@@ -243,9 +244,9 @@ fn a_torn_record_does_not_hide_what_went_on_in_the_next_segment() {
 }
 
 /// A torn record was too long for its segment and began the next one; the first record after the
-/// start was not. In the same epoch the torn one would count, as the log never goes back.
+/// start was not. In the same epoch the torn one would count, because the log never goes back.
 #[test]
-fn a_torn_record_in_the_next_segment_does_not_hide_what_went_on_in_its_own() {
+fn a_torn_record_in_the_next_segment_does_not_hide_later_records() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 4 * MIB);
     fill_segment(&store, id);
@@ -261,7 +262,7 @@ fn a_torn_record_in_the_next_segment_does_not_hide_what_went_on_in_its_own() {
     assert_eq!(store.writer.lock().log.position().segment, before.segment, "this one fits");
     drop(store);
     let store = Store::open(disk, OpenOptions::default()).unwrap();
-    assert!(read(&store, id, 0, 8) == after, "what was answered is gone");
+    assert!(read(&store, id, 0, 8) == after, "an acknowledged write is lost");
     assert_sound(&store);
 }
 
@@ -286,10 +287,10 @@ fn tear(disk: &MemoryDisk, store: Store, segment: u32, block: u32) {
     sys::Disk::write(disk, payload, &[FrameMut::zeroed().freeze()]).unwrap();
 }
 
-/// A checkpoint that waits for a record whose write takes long, as a retried one does, does not
-/// poll: it checks once before it waits, and once after each record.
+/// A checkpoint that waits for a record whose write takes long, as after retries, does not poll: it
+/// checks once before it waits, and once after each record.
 #[test]
-fn a_checkpoint_sleeps_while_a_record_is_under_way() {
+fn a_checkpoint_sleeps_while_a_record_is_in_flight() {
     let bench = bench(Durability::Flush);
     assert!(matches!(start_write(&bench, &distinct(8, 1)), Started::Done(Ok(_))));
     let commit = bench.store.take_commit().unwrap();
@@ -308,5 +309,5 @@ fn a_checkpoint_sleeps_while_a_record_is_under_way() {
         checkpoint.join().unwrap().unwrap();
     });
     let turns = bench.store.barrier_turns.load(Ordering::Relaxed);
-    assert!(turns <= 3, "it looked {turns} times");
+    assert!(turns <= 3, "it checked {turns} times");
 }

@@ -124,7 +124,7 @@ fn a_pool_of_version_3_without_features_is_read_as_it_is() {
     let salvage = Salvage::open(disk.clone(), SalvageOptions::default()).unwrap();
     assert_eq!(salvage.config().count(), V3_CONFIG.0);
     assert!(salvage.losses().is_empty());
-    assert!(disk.same_as(&before), "looking at it has changed it");
+    assert!(disk.same_as(&before), "inspection changed the pool");
 }
 
 /// Opens a pool twice without upgrading it, and changes it: its content stays, and its superblock
@@ -144,7 +144,7 @@ fn stays_as_it_is(packed: &[u8], assert_holds: fn(&Store), assert_lacks: fn(&Sup
 }
 
 #[test]
-fn a_pool_of_version_3_stays_without_features_where_that_is_wanted() {
+fn a_pool_of_version_3_stays_without_features_if_not_upgraded() {
     stays_as_it_is(V3, assert_holds_all_of_v3, |superblock| {
         assert_eq!(superblock.features, Features::default());
         assert!(superblock.config.length_bytes > 0 && superblock.leaves.page.is_none());
@@ -196,9 +196,9 @@ fn a_pool_of_version_3_gets_its_features_while_it_is_used() {
     }
 }
 
-/// The device ends at each write: what is left is a pool with the features or without.
+/// The device fails at each write: the result is a pool with the features or without.
 #[test]
-fn features_that_are_cut_off_leave_a_pool_with_them_or_without() {
+fn an_interrupted_feature_upgrade_leaves_a_usable_pool() {
     LACKING.into_iter().for_each(|(packed, assert_holds)| cut_off(packed, assert_holds));
 }
 
@@ -218,7 +218,7 @@ fn cut_off(packed: &[u8], assert_holds: fn(&Store)) {
             assert!(Shared::from(left.clone()).labels().iter().all(Result::is_ok), "at {writes}");
         }
         let form = (features.has_segment_table(), segments.length_bytes > 0);
-        assert_ne!(form.1, !segment_table.page.is_none(), "the table is of one kind");
+        assert_ne!(form.1, !segment_table.page.is_none(), "the table is in pages or a stream");
         *found.entry(form).or_insert(0) += 1;
         assert_holds(&store);
         drop(store);
@@ -241,7 +241,7 @@ fn a_pool_with_leaves_is_read_as_it_is() {
     let store = Store::load(disk.clone(), options(true)).unwrap();
     assert_holds_all_of_v3_leaves(&store);
     drop(store);
-    assert!(disk.same_as(&before), "looking at it has changed it");
+    assert!(disk.same_as(&before), "inspection changed the pool");
 }
 
 #[test]
@@ -251,11 +251,11 @@ fn a_pool_with_a_segment_table_is_read_as_it_is() {
     let store = Store::load(disk.clone(), options(true)).unwrap();
     assert_holds_all_of_v3_segment_table(&store);
     drop(store);
-    assert!(disk.same_as(&before), "looking at it has changed it");
+    assert!(disk.same_as(&before), "inspection changed the pool");
 }
 
 #[test]
-fn a_pool_stays_without_labels_where_that_is_wanted() {
+fn a_pool_stays_without_labels_if_not_upgraded() {
     stays_as_it_is(V3_SEGMENT_TABLE, assert_holds_all_of_v3_segment_table, |superblock| {
         assert!(superblock.features.has_segment_table() && !superblock.features.has_labels());
     });
@@ -267,7 +267,7 @@ fn a_pool_stays_without_labels_where_that_is_wanted() {
 }
 
 #[test]
-fn a_pool_with_leaves_keeps_its_segment_stream_where_that_is_wanted() {
+fn a_pool_with_leaves_keeps_its_segment_stream_if_not_upgraded() {
     stays_as_it_is(V3_LEAVES, assert_holds_all_of_v3_leaves, |superblock| {
         assert_eq!(superblock.features.incompatible, Features::LEAVES);
         assert!(superblock.segments.length_bytes > 0 && superblock.segment_table.page.is_none());

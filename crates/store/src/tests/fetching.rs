@@ -179,7 +179,7 @@ fn killed() -> (Arc<MemoryDisk>, VolumeId) {
     (disk.copy(), id)
 }
 
-/// Opens a pool over channels, and checks that all that was written is there.
+/// Opens a pool over channels, and checks that all written data is there.
 fn reopen(disk: Arc<MemoryDisk>, id: VolumeId, fails: bool) -> Arc<Counted> {
     let below = Arc::new(Local::over(disk));
     let counted = Arc::new(Counted { fails, ..Counted::default() });
@@ -195,7 +195,7 @@ fn reopen(disk: Arc<MemoryDisk>, id: VolumeId, fails: bool) -> Arc<Counted> {
 
 /// Recovery reads the nodes the log changes many at a time, and reads the log ahead.
 #[test]
-fn a_recovery_waits_for_few_of_its_reads() {
+fn recovery_reads_in_parallel_and_ahead() {
     let (disk, id) = killed();
     let counted = reopen(disk.clone(), id, false);
     let alone = counted.alone.load(Ordering::Relaxed);
@@ -210,7 +210,7 @@ fn a_recovery_waits_for_few_of_its_reads() {
 
 /// Recovery reads by itself what a channel fails to read.
 #[test]
-fn a_recovery_does_without_reads_that_fail() {
+fn recovery_repeats_failed_reads_of_a_channel() {
     let (disk, id) = killed();
     let counted = reopen(disk, id, true);
     assert!(counted.alone.load(Ordering::Relaxed) > LEAVES);

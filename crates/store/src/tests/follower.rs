@@ -65,9 +65,9 @@ fn work(store: &Store, volumes: &[VolumeId; 2], at: u64) {
     }
 }
 
-/// At each moment a takeover produces the state that a recovery at that moment produces.
+/// A takeover at any moment produces the state that a recovery at that moment produces.
 #[test]
-fn a_takeover_comes_to_what_a_recovery_comes_to() {
+fn a_takeover_produces_the_state_of_a_recovery() {
     for durability in [Durability::Commit, Durability::Flush] {
         let disk = MemoryDisk::new(1 << 30);
         Store::create(&*disk, &[7; 64]).unwrap();
@@ -98,7 +98,7 @@ fn a_takeover_comes_to_what_a_recovery_comes_to() {
             assert_eq!(digest(&over, &volumes), digest(&recovered, &volumes), "{at}");
             taken[usize::from(!was_followed)] += 1;
             assert_sound(&over);
-            // And what the new owner writes is there in the next recovery.
+            // The next recovery has what the new owner writes.
             work(&over, &volumes, at + 50);
             let is = digest(&over, &volumes);
             drop(over);
@@ -113,7 +113,7 @@ fn a_takeover_comes_to_what_a_recovery_comes_to() {
 }
 
 #[test]
-fn what_is_followed_is_not_written_to_and_read_little() {
+fn following_writes_nothing_and_reads_little() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 64 * MIB);
     store.checkpoint().unwrap();
@@ -135,7 +135,7 @@ fn what_is_followed_is_not_written_to_and_read_little() {
 
 /// The last record may not be durable: the takeover decides where the log ends.
 #[test]
-fn a_record_that_no_later_one_says_was_flushed_is_not_applied() {
+fn a_record_that_no_later_one_confirms_is_not_applied() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 4 * MIB);
     let mut follower = Follower::open(disk.clone(), options()).unwrap();
@@ -155,7 +155,7 @@ fn a_record_that_no_later_one_says_was_flushed_is_not_applied() {
 }
 
 #[test]
-fn one_that_was_overtaken_is_of_no_use() {
+fn a_follower_of_an_older_checkpoint_is_discarded() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 4 * MIB);
     let mut follower = Follower::open(disk.clone(), options()).unwrap();
@@ -175,7 +175,7 @@ fn one_that_was_overtaken_is_of_no_use() {
 
 /// One of two devices has records that the other lacks, and is missing at the takeover.
 #[test]
-fn records_that_are_on_none_of_the_devices_are_not_gone_on_from() {
+fn records_missing_on_all_devices_are_not_continued() {
     let pool = make(2);
     let id = volume(&pool.store, 4 * MIB);
     write(&pool.store, id, 0, &distinct(64, 1)).unwrap();
@@ -198,7 +198,7 @@ fn records_that_are_on_none_of_the_devices_are_not_gone_on_from() {
 
 /// The process that takes over may be able to read what its follower could not.
 #[test]
-fn one_that_met_something_unreadable_is_of_no_use() {
+fn a_follower_with_a_read_error_is_discarded() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 64 * MIB);
     (0..32).for_each(|at| write(&store, id, at * MIB, &distinct(8, at)).unwrap());

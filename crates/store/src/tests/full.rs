@@ -130,7 +130,7 @@ const COLD_MIB: u64 = 40;
 /// The first finding: only memory limited dirty metadata, and a checkpoint of all of it did not fit
 /// in the space that hosts had left free.
 #[test]
-fn overwrites_all_over_never_stop_a_pool_that_has_room() {
+fn scattered_overwrites_never_stop_a_pool_with_room() {
     let (disk, store) = pool(POOL_BYTES);
     let mut store = store;
     let cold = fill(&store, COLD_MIB);
@@ -140,7 +140,7 @@ fn overwrites_all_over_never_stop_a_pool_that_has_room() {
             let refused = thin.write(&store, leaves, maintain);
             assert_eq!(refused, 0, "round {round}, {} free", free_count(&store));
         }
-        // Opening again finds all that was answered, from the last checkpoint and the log.
+        // Opening it again finds all acknowledged writes, from the last checkpoint and the log.
         drop(store);
         store = Store::open(disk.copy(), OpenOptions::default()).unwrap();
         assert_sound(&store);
@@ -248,7 +248,7 @@ fn a_stopped_pool_grows_and_uses_its_new_segments_first() {
 
 /// A checkpoint that does not fit has changed nothing, and is tried again when it does.
 #[test]
-fn a_checkpoint_that_does_not_fit_is_no_failure() {
+fn a_checkpoint_that_does_not_fit_is_retried() {
     let (_disk, store) = pool(POOL_BYTES);
     let mut thin = Thin::new(&store, 2048);
     for leaves in scattered(2048).chunks(512) {
@@ -270,10 +270,10 @@ fn a_checkpoint_that_does_not_fit_is_no_failure() {
     assert_sound(&store);
 }
 
-/// A checkpoint that looks for holes skips segments to be emptied, while admission counts on all
-/// holes: no checkpoint found room then, and whatever waited for one waited forever.
+/// A checkpoint that looked for holes skipped segments to be emptied, but admission counted all
+/// holes: no checkpoint found room then, and jobs that waited for one waited forever.
 #[test]
-fn a_compaction_gives_its_holes_to_a_checkpoint_that_needs_them() {
+fn compaction_gives_its_holes_to_a_checkpoint_that_needs_them() {
     let (_disk, store) = pool(POOL_BYTES);
     let mut thin = Thin::new(&store, 2048);
     for leaves in scattered(2048).chunks(128).cycle().take(64) {
@@ -292,10 +292,7 @@ fn a_compaction_gives_its_holes_to_a_checkpoint_that_needs_them() {
         assert!(holes_blocks > 64, "{holes_blocks} holes");
     }
     store.checkpoint().unwrap();
-    assert!(
-        store.writer.lock().supply.compacted().is_empty(),
-        "it goes on as if it gained something"
-    );
+    assert!(store.writer.lock().supply.compacted().is_empty(), "it continues without gain");
     for segment in held {
         store.writer.lock().state.segments.free_dead_one(segment);
     }
@@ -314,7 +311,7 @@ fn clone_of(store: &Store, source: VolumeId) -> VolumeId {
 /// The second finding: each UNMAP of a block in a clone makes a leaf, and soon these exceed the
 /// free space. UNMAPs are accepted as long as they fit; deleting clones always is.
 #[test]
-fn trimming_clones_in_a_full_pool_ends_in_refusals_and_never_stops_it() {
+fn trimming_clones_in_a_full_pool_is_refused_and_never_stops_it() {
     let (disk, store) = pool(POOL_BYTES);
     let mut store = store;
     let mut mib = 0;

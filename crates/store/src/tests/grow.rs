@@ -70,7 +70,7 @@ fn a_crash_at_any_write_of_growing_leaves_a_pool_that_opens() {
         assert_sound(&store);
         let capacity = store.pool_status().capacity_bytes;
         assert!(!grown || capacity > 400 << 20, "{capacity}");
-        // Whatever is left, growing can be tried again.
+        // After a crash at any write, growing can be retried.
         if capacity < 400 << 20 {
             store.grow(512 << 20).unwrap();
         }

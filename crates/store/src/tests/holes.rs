@@ -1,4 +1,4 @@
-//! Where the next checkpoint may go when segments are short, and pages of the last one are bad.
+//! Where the next checkpoint goes when segments are short, and pages of the last one are bad.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ fn found(store: &Store) -> BTreeSet<u64> {
 /// Compaction wrote a checkpoint of its own after each one that freed segments, which wrote again
 /// what hosts had changed since: in an aged pool half of all checkpoint bytes.
 #[test]
-fn scattered_metadata_goes_with_a_checkpoint_that_is_due() {
+fn scattered_metadata_is_written_with_a_due_checkpoint() {
     let (_disk, store, id) = scattered();
     let metadata = || store.writer.lock().state.segments.tally().metadata.len();
     let count = || store.pool_status().checkpoint_count;
@@ -80,9 +80,9 @@ fn a_bad_page_of_node_rows_does_not_end_writing_when_segments_are_short() {
     assert_sound(&store);
 }
 
-/// What a bad page refers to may be anywhere: none of its blocks may be taken for a hole.
+/// The blocks below a bad page may be anywhere: none of them may be used as a hole.
 #[test]
-fn a_bad_page_adds_no_hole_and_leaves_those_of_other_segments() {
+fn a_bad_page_adds_no_hole_and_keeps_those_of_other_segments() {
     let (disk, store, _) = scattered();
     let all = found(&store);
     assert!(all.len() > 100, "{} holes", all.len());

@@ -33,9 +33,9 @@ fn kept(store: &Store) -> u64 {
     config.iter().find(|(key, _)| key == b"Skept").map_or(0, |(_, value)| number(value))
 }
 
-/// This holds whatever a crash leaves, and whichever superblock is lost.
+/// This holds after any crash, and with either superblock lost.
 #[test]
-fn no_opening_begins_an_incarnation_of_which_something_is_durable() {
+fn no_opening_reuses_an_incarnation_with_durable_state() {
     for version in [FormatVersion::V2, FormatVersion::V3] {
         for writes in 0..12 {
             let disk = made(version);
@@ -66,9 +66,9 @@ fn no_opening_begins_an_incarnation_of_which_something_is_durable() {
     }
 }
 
-/// A controller that takes over continues in the incarnation that it has followed, and in no other.
+/// A controller that takes over continues the incarnation that it has followed, and no other.
 #[test]
-fn a_takeover_goes_on_in_the_incarnation_unless_somebody_has_opened_the_pool_since() {
+fn a_takeover_continues_the_incarnation_unless_the_pool_was_opened_since() {
     for (version, goes_on) in [(FormatVersion::V2, false), (FormatVersion::V3, true)] {
         let disk = made(version);
         let takeover = |seen| {
@@ -91,7 +91,7 @@ fn a_takeover_goes_on_in_the_incarnation_unless_somebody_has_opened_the_pool_sin
 }
 
 #[test]
-fn each_opening_to_use_a_pool_is_an_incarnation_and_a_look_is_none() {
+fn opening_for_use_begins_an_incarnation_and_inspection_does_not() {
     let disk = made(FormatVersion::V3);
     for opening in 1..4 {
         let store = opened(&disk, false);
@@ -104,7 +104,7 @@ fn each_opening_to_use_a_pool_is_an_incarnation_and_a_look_is_none() {
 
 /// The number keeps counting, whether an opening upgrades the pool or its use does.
 #[test]
-fn a_pool_that_is_upgraded_is_of_the_same_incarnation() {
+fn an_upgrade_keeps_the_incarnation() {
     for in_use in [false, true] {
         let disk = made(FormatVersion::V2);
         (0..4).for_each(|_| drop(opened(&disk, false)));
@@ -120,7 +120,7 @@ fn a_pool_that_is_upgraded_is_of_the_same_incarnation() {
 }
 
 #[test]
-fn an_incarnation_that_is_raised_stays_so() {
+fn a_raised_incarnation_is_durable() {
     let disk = made(FormatVersion::V3);
     let store = opened(&disk, false);
     let id = volume(&store, MIB);

@@ -24,7 +24,7 @@ pub(super) fn keep(store: &Store, ids: std::ops::Range<u64>, round: u64) {
 }
 
 #[test]
-fn a_checkpoint_writes_what_has_changed_of_a_large_key_value_space() {
+fn a_checkpoint_writes_only_changes_of_a_large_key_value_space() {
     let (disk, store) = pool(1 << 30);
     keep(&store, 0..20_000, 0);
     store.checkpoint().unwrap();

@@ -46,20 +46,20 @@ fn fill_segment(store: &Store, id: VolumeId) -> LogPosition {
 
 /// The first record of a segment is proven by later ones, in the segment that it is in.
 #[test]
-fn the_loss_of_a_segments_first_record_is_noticed() {
+fn the_loss_of_a_segments_first_record_is_detected() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 8 * MIB);
     let first = fill_segment(&store, id);
     (0..3).for_each(|at| write(&store, id, at * 8, &distinct(8, 7000 + at)).unwrap());
     spoil(&disk, &store, first);
     drop(store);
-    assert!(is_refused(&disk), "what was answered behind it would be rolled back in silence");
+    assert!(is_refused(&disk), "later acknowledged writes would be rolled back silently");
 }
 
 /// Like the one before, with a gap over the rest of one segment and all of the next: the later
 /// records name the segments that they are in.
 #[test]
-fn witnesses_are_looked_for_in_the_segments_that_records_name() {
+fn witnesses_are_searched_in_segments_that_records_name() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 8 * MIB);
     let first = fill_segment(&store, id);
@@ -88,7 +88,7 @@ fn witnesses_are_looked_for_in_the_segments_that_records_name() {
 
 /// A pool of more than 4 TiB has segments of more than 64 MiB: the log may end anywhere in them.
 #[test]
-fn the_loss_of_a_record_is_noticed_wherever_in_a_large_segment() {
+fn the_loss_of_a_record_is_detected_anywhere_in_a_large_segment() {
     let disk = MemoryDisk::new(9 << 40);
     Store::create(&*disk, &[7; 64]).unwrap();
     let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
@@ -108,7 +108,7 @@ fn the_loss_of_a_record_is_noticed_wherever_in_a_large_segment() {
 
 /// The check of a pool that is not in use reads all of the log, also what recovery trusts.
 #[test]
-fn the_check_proves_the_log_with_its_payload() {
+fn check_verifies_the_log_and_its_payload() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, MIB);
     let at = position(&store);
@@ -125,7 +125,7 @@ fn the_check_proves_the_log_with_its_payload() {
 }
 
 /// Either copy of the superblock may be lost at any time: right after opening, after a checkpoint,
-/// and after growing. The pool opens from the other one, with all that was answered.
+/// and after growing. The pool opens from the other one, with all acknowledged writes.
 #[test]
 fn either_superblock_may_be_lost_at_any_time() {
     for copy in SUPERBLOCK_OFFSETS_BYTES {
@@ -165,8 +165,8 @@ fn either_superblock_may_be_lost_at_any_time() {
     }
 }
 
-/// A power loss tears the last record's data, and leaves its header: the record was not answered,
-/// and does not exist.
+/// A power loss tears the last record's data, and leaves its header: the record was not
+/// acknowledged, and does not exist.
 #[test]
 fn a_record_whose_data_is_torn_is_not_followed() {
     let (disk, store) = pool(256 << 20);
@@ -206,7 +206,7 @@ fn a_record_of_another_chain_is_not_followed() {
 }
 
 #[test]
-fn a_record_of_an_epoch_that_was_given_up_is_not_followed() {
+fn a_record_of_an_abandoned_epoch_is_not_followed() {
     let (_, store) = pool(1 << 30);
     let at = first_record(&store);
     let epoch = store.pool_status().epoch;
@@ -219,7 +219,7 @@ fn a_record_of_an_epoch_that_was_given_up_is_not_followed() {
 /// A recovery that writes a checkpoint half-way keeps the proof that a record was lost, also in a
 /// segment that only records after the lost one name.
 #[test]
-fn a_checkpoint_within_a_recovery_keeps_the_witnesses() {
+fn a_checkpoint_during_recovery_keeps_the_witnesses() {
     let (disk, store) = pool(1 << 30);
     drop(store);
     let options = OpenOptions { durability: crate::Durability::Flush, ..OpenOptions::default() };
@@ -273,8 +273,8 @@ fn ending_with(left: u32) -> (Arc<MemoryDisk>, VolumeId, [u64; 2]) {
     (disk, id, [block(at.segment, at.block), block(at.next_segment, 0)])
 }
 
-/// The block after the last record may hold the next one: nobody can tell any more. Such a pool was
-/// refused as if its device had failed, without a mention of salvage.
+/// The block after the last record may hold the next one, and nothing shows whether it does. Such a
+/// pool was refused as if its device had failed, without a mention of salvage.
 #[test]
 fn an_unreadable_block_at_the_logs_end_is_damage() {
     let refused = |disk: &Arc<MemoryDisk>| match Store::open(disk.clone(), OpenOptions::default()) {
@@ -295,7 +295,7 @@ fn an_unreadable_block_at_the_logs_end_is_damage() {
 }
 
 #[test]
-fn an_unreadable_block_where_no_record_can_be_does_not_hide_the_logs_end() {
+fn an_unreadable_block_that_can_hold_no_record_does_not_hide_the_logs_end() {
     let (disk, id, [_, next]) = ending_with(3000);
     disk.fail_reads_of(next);
     let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
@@ -303,10 +303,10 @@ fn an_unreadable_block_where_no_record_can_be_does_not_hide_the_logs_end() {
     assert_sound(&store);
 }
 
-/// A location that refuses writes often can't be read either. A record that went elsewhere is
-/// found.
+/// A location that refuses writes often can't be read either. A record that was written elsewhere
+/// is found.
 #[test]
-fn a_record_is_found_behind_a_place_that_can_be_neither_written_nor_read() {
+fn a_record_is_found_after_a_location_that_is_neither_writable_nor_readable() {
     let (disk, id, [end, _]) = ending_with(3000);
     let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
     disk.refuse_writes_to([end]);

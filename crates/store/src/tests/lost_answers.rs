@@ -1,4 +1,4 @@
-//! COMPARE AND WRITE commands that are retried because their answer was lost.
+//! COMPARE AND WRITE commands that are retried because their response was lost.
 
 use block::request::Sender;
 use block::{DataOut, SectorRange, VolumeError, VolumeId, VolumeRequest};
@@ -11,7 +11,7 @@ const START: u64 = 13;
 const HOST: &str = "iqn.2026-01.com.example:a,i,0x000000000001,t,0x0001";
 const BEGAN_MS: u64 = 1_700_000_000_000;
 
-/// A host's command, the first of its session, whose answer is lost.
+/// A host's command, the first of its session, whose response is lost.
 #[derive(Clone, Debug)]
 struct Command {
     volume: VolumeId,
@@ -64,7 +64,7 @@ impl Command {
     }
 }
 
-/// A host has taken a lock of one sector, and has lost the answer.
+/// A host has taken a lock of one sector, and has lost the response.
 fn lost() -> (std::sync::Arc<MemoryDisk>, Store, Command) {
     let (disk, store) = pool(256 << 20);
     let id = volume(&store, MIB);
@@ -85,7 +85,7 @@ fn a_repeated_command_is_good_and_writes_nothing() {
     let (_disk, store, take) = lost();
     let before = commits(&store);
     take.again().run(&store).unwrap();
-    // Any number of answers may be lost.
+    // Any number of responses may be lost.
     take.again().again().run(&store).unwrap();
     assert_eq!(commits(&store), before);
     assert_eq!(read(&store, take.volume, START, 1), take.new);
@@ -93,7 +93,7 @@ fn a_repeated_command_is_good_and_writes_nothing() {
 }
 
 #[test]
-fn a_command_of_many_sectors_over_blocks_is_known_again() {
+fn a_repeated_command_of_many_sectors_is_recognized() {
     let (_disk, store) = pool(256 << 20);
     let id = volume(&store, MIB);
     write(&store, id, 0, &distinct(512, 1)).unwrap();
@@ -106,7 +106,7 @@ fn a_command_of_many_sectors_over_blocks_is_known_again() {
 }
 
 #[test]
-fn another_initiator_isid_or_port_is_no_repeat() {
+fn a_command_of_another_initiator_isid_or_port_is_not_a_repeat() {
     let (_disk, store, take) = lost();
     for nexus in [
         "iqn.2026-01.com.example:b,i,0x000000000001,t,0x0001",
@@ -119,7 +119,7 @@ fn another_initiator_isid_or_port_is_no_repeat() {
 }
 
 #[test]
-fn another_volume_block_or_length_is_no_repeat() {
+fn a_command_for_another_volume_lba_or_length_is_not_a_repeat() {
     let (_disk, store, take) = lost();
     let other = store.allocate_volume_id();
     let clone = VolumeChange::Clone { source: take.volume, id: other, snapshot: false };
@@ -135,7 +135,7 @@ fn another_volume_block_or_length_is_no_repeat() {
 }
 
 #[test]
-fn other_data_is_no_repeat() {
+fn a_command_with_other_data_is_not_a_repeat() {
     let (_disk, store, take) = lost();
     let mut old = take.old.clone();
     old[511] ^= 1;
@@ -147,7 +147,7 @@ fn other_data_is_no_repeat() {
 }
 
 #[test]
-fn a_block_that_has_changed_is_no_repeat() {
+fn a_command_for_a_changed_block_is_not_a_repeat() {
     let (_disk, store, take) = lost();
     write(&store, take.volume, START, &distinct(1, 3)).unwrap();
     take.again().miscompares(&store);
@@ -160,7 +160,7 @@ fn a_block_that_has_changed_is_no_repeat() {
 /// Another host has broken the lock, and somebody has written the old content: a command that comes
 /// now does not hold the lock.
 #[test]
-fn what_another_host_has_compared_since_is_no_repeat() {
+fn a_command_is_not_a_repeat_after_another_hosts_compare() {
     let (_disk, store, take) = lost();
     let nexus = "iqn.2026-01.com.example:b,i,0x000000000001,t,0x0001";
     let broken = Command { nexus, ..Command::sector(take.volume, START, &take.new, &take.old) };
@@ -179,7 +179,7 @@ fn what_another_host_has_compared_since_is_no_repeat() {
 
 /// The same with one sector of many; those beside it do not matter.
 #[test]
-fn what_is_compared_inside_or_beside_ends_it_or_not() {
+fn only_an_overlapping_compare_ends_the_recognition() {
     let (_disk, store, take) = lost();
     let id = take.volume;
     let wide = Command::sector(id, 20, &read(&store, id, 20, 9), &distinct(9, 6));
@@ -199,12 +199,12 @@ fn what_is_compared_inside_or_beside_ends_it_or_not() {
 }
 
 #[test]
-fn an_acknowledged_status_is_not_lost() {
+fn a_command_with_an_acknowledged_status_is_not_a_repeat() {
     let (_disk, store, take) = lost();
     store.acknowledged(take.command + 1);
     take.again().run(&store).unwrap();
-    // Now the command is that session's, which has its answer: the first session's acknowledgement
-    // no longer counts.
+    // Now the command belongs to the session that got its response: an acknowledgement by the first
+    // session no longer counts.
     store.acknowledged(take.command);
     take.again().again().run(&store).unwrap();
     store.acknowledged(take.again().again().command);
@@ -212,18 +212,18 @@ fn an_acknowledged_status_is_not_lost() {
 }
 
 #[test]
-fn a_command_is_known_for_a_minute_and_not_before_it_came() {
+fn a_command_is_recognized_for_a_minute_and_not_before_its_time() {
     let (_disk, store, take) = lost();
     let at = |at_ms: u64| Command { at_ms, ..take.again() };
     at(take.at_ms + KEPT_MS + 1).miscompares(&store);
     at(take.at_ms - 1).miscompares(&store);
     at(take.at_ms + KEPT_MS).run(&store).unwrap();
-    // That does not make it any younger.
+    // A repetition does not renew the time limit.
     Command { session: 7, ..at(take.at_ms + KEPT_MS + 1) }.miscompares(&store);
 }
 
 #[test]
-fn in_its_own_session_nothing_is_repeated() {
+fn a_command_of_the_same_session_is_not_a_repeat() {
     let (_disk, store, take) = lost();
     Command { session: take.session, ..take.again() }.miscompares(&store);
     take.again().run(&store).unwrap();
@@ -232,7 +232,7 @@ fn in_its_own_session_nothing_is_repeated() {
 }
 
 #[test]
-fn what_has_no_sender_is_never_known() {
+fn a_command_without_a_sender_is_never_a_repeat() {
     let (_disk, store) = pool(256 << 20);
     let id = volume(&store, MIB);
     let take = Command::sector(id, START, &[0; 512], &distinct(1, 2));
@@ -249,10 +249,10 @@ fn what_has_no_sender_is_never_known() {
     take.again().miscompares(&store);
 }
 
-/// Without and with a checkpoint in between, and over two crashes: no earlier session is a current
+/// With and without a checkpoint in between, and over two crashes: no earlier session is a current
 /// one, whatever their numbers are.
 #[test]
-fn a_command_is_known_again_after_the_process_was_killed() {
+fn a_repeated_command_is_recognized_after_the_process_was_killed() {
     for checkpoints in [[false, false], [true, false], [false, true], [true, true]] {
         let (mut disk, mut store, take) = lost();
         for checkpoint in checkpoints {
@@ -296,8 +296,8 @@ fn the_entry_is_in_the_record_of_the_write() {
     assert_eq!(store.pool_status().log_bytes, bytes + 8192);
 }
 
-/// With early answers the block that a retried command finds may not be durable yet: with FUA it is
-/// answered once the block is.
+/// With early acknowledgement the block that a retried command finds may not be durable yet: with
+/// FUA it completes once the block is durable.
 #[test]
 fn a_repeated_command_with_fua_waits_for_the_flush() {
     let disk = MemoryDisk::new(256 << 20);
@@ -317,10 +317,10 @@ fn a_repeated_command_with_fua_waits_for_the_flush() {
     assert!(is_flushed());
 }
 
-/// The first may still be in flight when the second comes: nobody sees what it writes without
-/// knowing of it.
+/// The first may still be in flight when the second comes: what it writes is never visible before
+/// it is known.
 #[test]
-fn of_two_that_race_the_later_one_is_repeated() {
+fn of_two_racing_commands_the_later_one_is_a_repeat() {
     let (_disk, store) = pool(256 << 20);
     let id = volume(&store, MIB);
     for round in 0..400 {
@@ -336,7 +336,7 @@ fn of_two_that_race_the_later_one_is_repeated() {
 }
 
 #[test]
-fn so_many_are_known_and_no_more() {
+fn the_number_of_remembered_commands_is_bounded() {
     let (disk, store) = pool(256 << 20);
     let id = volume(&store, 16 * MIB);
     let at = |n: u64| Command {

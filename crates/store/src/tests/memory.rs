@@ -77,7 +77,7 @@ pub(super) fn evict_all(store: &Store) {
             world.memory.plans.want();
             writer.turn_plans(world);
         }
-        // The clock hand goes round twice before what was used is evicted.
+        // The clock hand passes twice before a used page is evicted.
         (0..100).for_each(|_| world.memory.make_room(1 << 30));
         if world.memory_status() == before {
             return;
@@ -96,7 +96,7 @@ fn leaf_of(store: &Store, volume: VolumeId, index: usize) -> format::NodeId {
 }
 
 #[test]
-fn what_has_left_memory_is_read_again() {
+fn evicted_metadata_is_read_again() {
     let Hooked { store, volume, .. } = hooked();
     evict_all(&store);
     let status = store.world.memory_status();
@@ -110,13 +110,13 @@ fn what_has_left_memory_is_read_again() {
 }
 
 #[test]
-fn what_has_changed_stays_until_it_is_written() {
+fn changed_metadata_is_not_evicted_before_it_is_written() {
     let Hooked { disk, store, volume } = hooked();
     write(&store, volume, 8, &distinct(8, 3)).unwrap();
     evict_all(&store);
     let status = store.world.memory_status();
     assert!(status.dirty_bytes > 0 && status.metadata_bytes >= status.dirty_bytes, "{status:?}");
-    // While the checkpoint reads an evicted directory, what it has captured stays in memory too.
+    // While the checkpoint reads an evicted directory, what it has captured stays in memory.
     let inside = store.clone();
     *disk.hook.lock() = Some(Box::new(move |_| evict_all(&inside)));
     store.checkpoint().unwrap();
@@ -150,7 +150,7 @@ fn an_old_version_of_a_page_is_not_taken_for_the_newest() {
 
 /// The same, and the old version's segment already holds something else.
 #[test]
-fn what_stands_where_an_old_version_was_is_no_damage() {
+fn new_content_at_an_old_versions_location_is_not_damage() {
     let Hooked { disk, store, volume } = hooked();
     let MapEntry::Chunk(id) = first_entry(&store, volume) else { panic!("no data") };
     let known = store.world.chunk(id).unwrap();
@@ -268,7 +268,7 @@ fn a_write_waits_for_the_checkpoint_when_memory_is_full() {
         assert!(store.checkpoint_due() && store.maintenance_due());
         store.checkpoint().unwrap();
         work();
-        assert_eq!(answered.0.lock().len() as u64, done + 1, "it waits for ever");
+        assert_eq!(answered.0.lock().len() as u64, done + 1, "it waits forever");
         assert!(!store.world.memory.is_full());
         for id in 0..=done {
             assert_eq!(read(&store, volume, id * MIB, 8), distinct(8, id + 1));
@@ -277,7 +277,7 @@ fn a_write_waits_for_the_checkpoint_when_memory_is_full() {
     }
 }
 
-/// Callers that block write the checkpoint themselves: here nobody else does.
+/// Blocking callers write the checkpoint themselves: no other thread does here.
 #[test]
 fn a_store_without_a_background_thread_stays_within_its_memory() {
     let disk = MemoryDisk::new(1 << 30);
@@ -306,7 +306,7 @@ fn a_store_without_a_background_thread_stays_within_its_memory() {
 
 /// Threads write, check what they read, and write checkpoints, in the least possible memory.
 #[test]
-fn threads_agree_on_what_is_stored_while_all_of_it_leaves_and_comes_back() {
+fn threads_agree_on_the_content_during_constant_eviction() {
     const BLOCKS: u64 = 32 * 256;
     let disk = Arc::new(YieldingDisk(MemoryDisk::new(512 << 20)));
     Store::create(&*disk, &[7; 64]).unwrap();
@@ -318,7 +318,10 @@ fn threads_agree_on_what_is_stored_while_all_of_it_leaves_and_comes_back() {
     let number_in = |block: u64| {
         let bytes = read(&store, id, block * 8, 8);
         let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
-        assert!(number == 0 || bytes[8..16] == block.to_le_bytes(), "block {block} is another's");
+        assert!(
+            number == 0 || bytes[8..16] == block.to_le_bytes(),
+            "block {block} is another block"
+        );
         number
     };
     std::thread::scope(|scope| {
@@ -348,7 +351,7 @@ fn threads_agree_on_what_is_stored_while_all_of_it_leaves_and_comes_back() {
                     let block = (random >> 33) % BLOCKS;
                     let before = written[block as usize].load(Ordering::Acquire);
                     let number = number_in(block);
-                    assert!(number >= before, "block {block}: {number} behind {before}");
+                    assert!(number >= before, "block {block}: {number} after {before}");
                 }
             });
         }

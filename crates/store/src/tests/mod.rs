@@ -152,7 +152,7 @@ pub(crate) fn distinct(sectors: u64, seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_written_is_read_also_after_reopening() {
+fn written_data_is_read_before_and_after_reopening() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 64 * MIB);
     let data = distinct(64, 1);
@@ -195,7 +195,7 @@ fn zeros_and_patterns_cost_no_data() {
 /// The comparison sees one moment, also if nothing is written in the end: of two contents that
 /// differ from the first byte on, the first difference is at no other byte.
 #[test]
-fn a_miscompare_is_of_one_moment() {
+fn a_miscompare_reports_one_point_in_time() {
     let (_disk, store) = pool(1 << 30);
     let id = volume(&store, MIB);
     let (one, other) = (distinct(128, 1), distinct(128, 2));
@@ -227,7 +227,7 @@ fn a_miscompare_is_of_one_moment() {
     });
 }
 
-/// A write of data, zeros and patterns is several entries of a record, and for readers one change.
+/// A write of data, zeros and patterns is several entries of a record, but one change for readers.
 #[test]
 fn a_reader_sees_all_of_a_write_or_nothing() {
     let (_disk, store) = pool(1 << 30);
@@ -290,7 +290,7 @@ fn compare_and_write_compares_before_it_writes() {
 }
 
 #[test]
-fn a_pool_that_is_full_says_so_and_still_unmaps() {
+fn a_full_pool_reports_it_and_still_unmaps() {
     let (_, store) = pool(256 << 20);
     let id = volume(&store, 1024 * MIB);
     let mut at = 0;

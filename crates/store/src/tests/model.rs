@@ -382,14 +382,14 @@ proptest! {
     })]
 
     #[test]
-    fn the_store_does_what_a_naive_model_does(
+    fn the_store_behaves_like_a_naive_model(
         actions in proptest::collection::vec(action(), 1..40),
     ) {
         run_all(&actions, crate::Durability::Commit, crate::Tuning::DEFAULT);
     }
 
     #[test]
-    fn so_it_does_when_it_answers_from_memory(
+    fn the_store_behaves_like_a_naive_model_with_early_acknowledgement(
         actions in proptest::collection::vec(action(), 1..40),
     ) {
         run_all(&actions, crate::Durability::Flush, crate::Tuning::DEFAULT);

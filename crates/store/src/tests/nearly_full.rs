@@ -79,15 +79,15 @@ fn filling_a_pool_moves_at_most_a_quarter_of_it_before_it_is_full() {
     assert!(pool.end * 4096 > capacity / 8 * 7, "{} of {capacity}", pool.end * 4096);
     let most = pool.store.work_bytes_max() / 4;
     assert!(pool.moved_bytes() <= most, "{} bytes are moved", pool.moved_bytes());
-    // It is not tried again for each write.
+    // It is not retried for each write.
     let work_bytes = pool.work_bytes();
     assert_eq!(pool.write(1), Err(VolumeError::NoSpace));
     assert_eq!(pool.work_bytes(), work_bytes);
 }
 
-/// It moved 2.8 times the pool's content, for less, and as much again for each refusal.
+/// It moved 2.8 times the pool's content, for less gain, and as much again for each refusal.
 #[test]
-fn a_pool_with_something_dead_everywhere_moves_all_once_at_most() {
+fn a_pool_with_dead_data_everywhere_moves_everything_at_most_once() {
     for one_in in [64, 32, 16] {
         let mut pool = Full::new();
         pool.kill_one_in(one_in);
@@ -132,7 +132,7 @@ fn overwrites_continue_after_new_data_was_refused() {
         let block = round * 7919 % pool.end;
         write(&pool.store, pool.volume, block * 8, &distinct(8, 1_000_000 + round)).unwrap();
         if round % 64 == 0 {
-            // Overwrites have paid for little.
+            // Overwrites have gained little budget.
             while pool.write(1).is_ok() {}
         }
     }

@@ -14,7 +14,7 @@ fn stored_twice(store: &Store, ids: &[VolumeId], data: &[u8]) {
 }
 
 #[test]
-fn the_background_pass_finds_what_was_missed() {
+fn the_background_pass_finds_missed_duplicates() {
     // One round for all fingerprints, and several.
     for seen_max in [1 << 20, 50] {
         let (disk, store) = pool(1 << 30);
@@ -135,9 +135,9 @@ fn the_background_pass_packs_single_blocks_together() {
     assert_sound(&store);
 }
 
-/// Reclaim may have looked at a chunk before it became an alias.
+/// Reclaim may have examined a chunk before it became an alias.
 #[test]
-fn what_became_an_alias_is_not_moved() {
+fn a_chunk_that_became_an_alias_is_not_moved() {
     let (_, store) = pool(1 << 30);
     let ids = [(); 2].map(|()| volume(&store, MIB));
     let data = distinct(8, 1);
@@ -166,7 +166,7 @@ fn what_became_an_alias_is_not_moved() {
 /// Chunks that earlier code stored uncompressed because they looked random, as it did not look for
 /// repetition, are tried again.
 #[test]
-fn the_background_pass_looks_again_at_what_was_stored_as_it_is() {
+fn the_background_pass_retries_uncompressed_chunks() {
     let (disk, store) = pool(256 << 20);
     let id = volume(&store, MIB);
     let repeated = |block: u64| distinct(1, block + 1).repeat(8);

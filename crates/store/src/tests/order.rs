@@ -1,4 +1,4 @@
-//! The order of a checkpoint's writes: nothing a superblock may still refer to is overwritten.
+//! The order of a checkpoint's writes: nothing that a superblock may still refer to is overwritten.
 
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 
@@ -59,7 +59,7 @@ fn use_up(store: &Store, id: VolumeId, seed: &mut u64) {
 /// The log laps all free segments while a checkpoint waits for its superblocks. The power fails
 /// before the first is written, and before the second: the pool is as it was each time.
 #[test]
-fn no_segment_is_used_again_before_both_superblocks_have_left_it() {
+fn no_segment_is_reused_while_a_superblock_refers_to_it() {
     let disk = MemoryDisk::new(24 << 20);
     let device = Arc::new(Superblocks { below: disk.clone(), hook: Mutex::new(None) });
     Store::create_with_segments(&*device, &[7; 64], 64 << 10).unwrap();
@@ -82,9 +82,9 @@ fn no_segment_is_used_again_before_both_superblocks_have_left_it() {
     store.checkpoint().unwrap();
     *device.hook.lock() = None;
     let free = store.writer.lock().state.segments.free_count();
-    assert!(free > LEFT + 40, "{free} are free: nothing was there to be used too early");
+    assert!(free > LEFT + 40, "{free} are free: no segment could be reused too early");
     let crashed = std::mem::take(&mut *crashed.lock());
-    assert!(crashed.len() == 2 && crashed[0].1 > begun + 20, "the log has gone on meanwhile");
+    assert!(crashed.len() == 2 && crashed[0].1 > begun + 20, "the log continued meanwhile");
     for (disk, last) in crashed {
         let store = Store::open(disk, options.clone()).unwrap();
         for seed in last + 1 - PLACES..=last {

@@ -1,5 +1,5 @@
-//! Requests too large for one commit: what a commit costs at most, what happens between two of
-//! them, and what a crash there leaves.
+//! Requests too large for one commit: the maximum cost of a commit, what happens between two of
+//! them, and the result of a crash there.
 
 use std::collections::VecDeque;
 
@@ -69,7 +69,7 @@ impl Hand {
             if let Some(reply) = reply {
                 return (reply.unwrap(), commits);
             }
-            let commit = self.store.take_commit().expect("something is queued");
+            let commit = self.store.take_commit().expect("a commit is queued");
             self.store.write_out(&commit).unwrap();
             self.store.finish_commit(commit, Ok(()));
             commits += 1;
@@ -153,7 +153,7 @@ fn no_commit_of_a_copy_at_an_offset_costs_more_than_the_budget() {
 }
 
 #[test]
-fn what_costs_nothing_is_one_commit_at_any_offset_and_length() {
+fn a_copy_without_cost_is_one_commit_at_any_offset_and_length() {
     let (disk, store) = pool(1 << 30);
     let sectors = (64 << 40) / 512;
     let (source, target) = (volume(&store, sectors), volume(&store, sectors));
@@ -171,7 +171,7 @@ fn what_costs_nothing_is_one_commit_at_any_offset_and_length() {
 }
 
 #[test]
-fn others_come_in_between_the_pieces_of_a_copy() {
+fn other_requests_run_between_the_pieces_of_a_copy() {
     let (disk, store) = pool(1 << 30);
     let source = dense(&store, GIB);
     let (target, other) = (volume(&store, GIB), volume(&store, MIB));
@@ -228,7 +228,7 @@ fn an_unmap_of_many_ranges_is_several_commits() {
 
 /// Each write has to copy a leaf, and to reference all its chunks once more.
 #[test]
-fn a_commit_takes_as_many_writes_to_a_snapshotted_volume_as_it_has_time_for() {
+fn a_commit_takes_as_many_writes_to_a_snapshotted_volume_as_its_budget_allows() {
     const WRITES: u64 = 128;
     let (disk, store) = pool(1 << 30);
     let id = dense(&store, 512 * MIB);
@@ -307,7 +307,7 @@ proptest! {
     /// The naive model, with few entries a node, so that small volumes have maps of many levels,
     /// and little work a commit, so that copies take many.
     #[test]
-    fn copies_in_pieces_and_maps_of_many_levels_do_what_a_naive_model_does(
+    fn copies_in_pieces_and_deep_maps_behave_like_a_naive_model(
         actions in proptest::collection::vec(super::model::action(), 1..40),
         early in any::<bool>(),
     ) {

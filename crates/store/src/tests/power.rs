@@ -19,7 +19,7 @@ pub(super) struct PowerDisk {
     len_bytes: u64,
     /// Blocks that were read while they were not durable.
     cached_reads: AtomicU64,
-    /// How many flushes fail, and lose all that is in the cache, after how many good ones.
+    /// How many flushes fail, and lose everything in the cache, after how many good ones.
     bad_flushes: AtomicU64,
     good_flushes: AtomicU64,
     failures: AtomicU64,
@@ -124,8 +124,8 @@ pub(super) fn put(store: &Store, volume: VolumeId, block: u64, seed: u64, fua: b
     store.execute(VolumeRequest::Write { volume, range, data, fua }).unwrap();
 }
 
-/// FUA and SYNCHRONIZE CACHE cover all that was answered before, also on a device that takes a
-/// durable write without flushing its cache.
+/// FUA and SYNCHRONIZE CACHE cover all writes acknowledged before, even on a device that makes a
+/// FUA write durable without flushing its cache.
 #[test]
 fn a_flush_covers_earlier_records_on_a_device_with_fua() {
     for by_fua in [true, false] {
@@ -155,16 +155,16 @@ fn a_flush_covers_earlier_records_on_a_device_with_fua() {
                 let kept = read(&store, id, block * 8, 8);
                 assert!(kept == distinct(8, 201 + block), "block {block} was flushed");
             }
-            assert_eq!(read(&store, id, 480, 8), vec![0; 4096], "nobody has flushed it");
+            assert_eq!(read(&store, id, 480, 8), vec![0; 4096], "it was never flushed");
             assert_sound(&store);
         }
     }
 }
 
-/// With `durability = "commit"` a record is durable by itself before it is answered, so all records
-/// before `flushed_lsn` are; no flush is requested.
+/// With `durability = "commit"` a record is durable by itself before it is acknowledged, so all
+/// records before `flushed_lsn` are; no flush is requested.
 #[test]
-fn each_answered_record_is_durable_by_itself() {
+fn each_acknowledged_record_is_durable_by_itself() {
     let disk = PowerDisk::new(256 << 20);
     Store::create(&*disk, &[7; 64]).unwrap();
     let store = open(&disk, Durability::Commit);
@@ -180,9 +180,9 @@ fn each_answered_record_is_durable_by_itself() {
 }
 
 /// Commits complete in any order. A record that is sealed while an earlier one is in flight must
-/// not say that this one was flushed: lost with the power, it would count as damage of the log.
+/// not say that this one was flushed: if lost with the power, it would count as damage of the log.
 #[test]
-fn a_record_on_its_way_is_not_said_to_be_flushed() {
+fn a_record_in_flight_is_not_recorded_as_flushed() {
     let disk = PowerDisk::new(256 << 20);
     Store::create(&*disk, &[7; 64]).unwrap();
     let store = open(&disk, Durability::Commit);
@@ -197,15 +197,15 @@ fn a_record_on_its_way_is_not_said_to_be_flushed() {
     drop((lost, store));
     disk.lose_power();
     let store = open(&disk, Durability::Commit);
-    assert!(read(&store, id, 0, 8) == distinct(8, 1), "it was answered");
-    assert_eq!(read(&store, id, 8, 24), vec![0; 3 * 4096], "none of these was");
+    assert!(read(&store, id, 0, 8) == distinct(8, 1), "it was acknowledged");
+    assert_eq!(read(&store, id, 8, 24), vec![0; 3 * 4096], "none of these was acknowledged");
     assert_sound(&store);
 }
 
-/// The process is killed, the device keeps its cache, and the next process must not build on what a
+/// The process is killed, and the device keeps its cache: the next process must not rely on what a
 /// power loss may still take away.
 #[test]
-fn what_a_killed_process_left_is_flushed_before_it_is_believed() {
+fn data_of_a_killed_process_is_flushed_before_it_is_used() {
     let disk = PowerDisk::new(1 << 30);
     Store::create(&*disk, &[7; 64]).unwrap();
     let store = open(&disk, Durability::Flush);

@@ -52,7 +52,7 @@ fn pieces(reads: &Counted) -> usize {
 /// Reclaim waited for each piece of the segments it empties: half of its time, while hosts waited
 /// for it.
 #[test]
-fn reclaim_waits_for_few_of_its_reads() {
+fn reclaim_reads_ahead() {
     let mut ahead = ReadAhead::default();
     let reads = age(64 << 20, false, |store| store.maintain_with(&mut ahead));
     let (alone, pieces) = (reads.alone.load(Ordering::Relaxed), pieces(&reads));
@@ -61,15 +61,15 @@ fn reclaim_waits_for_few_of_its_reads() {
 
 /// Reclaim reads by itself what a channel fails to read.
 #[test]
-fn reclaim_does_without_reads_that_fail() {
+fn reclaim_repeats_failed_reads_of_a_channel() {
     let mut ahead = ReadAhead::default();
     let reads = age(32 << 20, true, |store| store.maintain_with(&mut ahead));
     assert!(pieces(&reads) > 0 && reads.alone.load(Ordering::Relaxed) > 16);
 }
 
-/// A turn may be another thread's, which has its own reads, or none.
+/// A turn may run on another thread, which has its own reads, or none.
 #[test]
-fn what_one_thread_has_begun_to_read_another_reads_anew() {
+fn another_thread_repeats_reads_that_one_has_begun() {
     let mut all = [ReadAhead::default(), ReadAhead::none(), ReadAhead::default()];
     let mut turns = 0;
     age(64 << 20, false, |store| {

@@ -5,7 +5,7 @@ use super::*;
 /// Between the lookup of a chunk's row and the read of its bytes the chunk moves, a checkpoint
 /// frees its segment, and the log overwrites it. The reader must find what the row said.
 #[test]
-fn a_reader_finds_what_a_row_said_whatever_happens_meanwhile() {
+fn a_reader_finds_the_chunk_of_its_row_although_it_moves_meanwhile() {
     let disk = MemoryDisk::new(256 << 20);
     Store::create(&*disk, &[7; 64]).unwrap();
     let options = OpenOptions { memory_bytes: 0, ..OpenOptions::default() };
@@ -44,14 +44,14 @@ fn a_reader_finds_what_a_row_said_whatever_happens_meanwhile() {
     }
     let mut frame = [FrameMut::stale()];
     sys::Disk::read(&*device, place, &mut frame).unwrap();
-    assert!(frame[0][..] != distinct(8, 1)[..], "the place of the chunk is never written again");
+    assert!(frame[0][..] != distinct(8, 1)[..], "the location of the chunk is never reused");
     assert!(read(&store, id, 0, 8) == distinct(8, 1));
     assert_sound(&store);
 }
 
-/// While a write is looked up, all nodes on its path are freed: that is no damage.
+/// While a write is being planned, all nodes on its path are freed: that is no damage.
 #[test]
-fn a_write_is_not_refused_because_what_it_looks_at_is_freed_meanwhile() {
+fn a_write_is_not_refused_if_nodes_on_its_path_are_freed_meanwhile() {
     let disk = MemoryDisk::new(256 << 20);
     Store::create(&*disk, &[7; 64]).unwrap();
     let store = Arc::new(Store::open(disk, OpenOptions::default()).unwrap());
@@ -67,7 +67,7 @@ fn a_write_is_not_refused_because_what_it_looks_at_is_freed_meanwhile() {
         while hooked.housekeep() {}
     }));
     write(&store, id, sectors / 2, &distinct(8, 7)).unwrap();
-    assert!(store.world.hook.lock().is_none(), "it looked into no node");
+    assert!(store.world.hook.lock().is_none(), "no node was read");
     assert!(read(&store, id, sectors / 2, 8) == distinct(8, 7));
     assert!(read(&store, id, 0, 8) == vec![0; 4096]);
     assert_sound(&store);

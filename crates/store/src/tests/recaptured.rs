@@ -87,7 +87,7 @@ impl Bench {
 /// The checkpoint kept all that it had opened, so a pool with few free segments took no more writes
 /// until its next start. Found by the simulator.
 #[test]
-fn what_a_refused_checkpoint_has_opened_is_there_for_the_next_try() {
+fn segments_of_a_refused_checkpoint_are_free_for_the_next_try() {
     // In the first segment that it opens and in a later one, and in their second halves.
     for (is_first, block) in
         [0, 1, SEGMENT_BLOCKS / 2].into_iter().flat_map(|block| [(true, block), (false, block)])
@@ -103,7 +103,7 @@ fn what_a_refused_checkpoint_has_opened_is_there_for_the_next_try() {
         assert_eq!(bench.store.moved_writes(), 1, "no part of it was refused");
         bench.holds(1);
         let live = bench.store.writer.lock().state.segments.row(bad).live_units;
-        assert_eq!(live, 0, "something is in a place that has refused it");
+        assert_eq!(live, 0, "something is at a location that refused it");
         bench.disk.refuse_writes_to([]);
         bench.store.checkpoint().unwrap();
         bench.holds(1);
@@ -112,7 +112,7 @@ fn what_a_refused_checkpoint_has_opened_is_there_for_the_next_try() {
 
 /// The old data is untouched, so the device may accept it later.
 #[test]
-fn a_device_that_takes_no_checkpoint_for_a_while_costs_no_segment() {
+fn a_device_that_refuses_checkpoints_temporarily_costs_no_segment() {
     let bench = Bench::new();
     bench.store.checkpoint().unwrap();
     bench.write_all(2);
@@ -134,10 +134,10 @@ fn a_device_that_takes_no_checkpoint_for_a_while_costs_no_segment() {
     bench.holds(3);
 }
 
-/// No record may go to a new segment before both superblocks cover it, whatever a checkpoint has
-/// opened and given back; and a pool that does not grow has no new segments.
+/// No record may go to a new segment before both superblocks cover it, even if a checkpoint has
+/// opened it and given it back; and a pool that does not grow has no new segments.
 #[test]
-fn segments_that_are_new_are_given_back_as_such() {
+fn new_segments_are_given_back_as_new() {
     let bench = Bench::new();
     let old_bytes = SEGMENT_BYTES_MIN + SEGMENTS * SEGMENT_BYTES;
     let free = bench.free();
@@ -154,16 +154,16 @@ fn segments_that_are_new_are_given_back_as_such() {
     let opened = segments.open(SegmentState::Metadata, 1).unwrap();
     assert_eq!(opened, SEGMENTS as u32 + 1);
     segments.give_back([opened]);
-    assert_eq!(segments.free_count() as usize, free.len(), "the log may have it");
+    assert_eq!(segments.free_count() as usize, free.len(), "the log may use it");
     assert_eq!(segments.free_for_metadata() as usize, free.len() + 8);
     assert!(segments.shrink(SEGMENTS as u32 + 1));
     assert_eq!(segments.free_for_metadata() as usize, free.len());
 }
 
-/// The table grows a level while the checkpoint is written: its old root is below another one when
-/// it is given back.
+/// The table grows a level while the checkpoint is written: its old root is below a new one when
+/// the capture is undone.
 #[test]
-fn a_root_that_is_none_any_more_is_given_back_below_the_new_one() {
+fn a_former_root_is_given_back_below_the_new_one() {
     let bench = Bench::new();
     let table = &bench.store.world.chunks;
     let rows = table.root.read().height;

@@ -110,7 +110,7 @@ fn overwrites(durability: Durability) {
 /// Each live block was read separately, one after the other, and then all of them twice, for the
 /// records and for the data: reclaim waited for the device most of the time, and hosts for reclaim.
 #[test]
-fn what_is_live_in_a_segment_is_read_together_with_what_is_dead_in_between() {
+fn a_segment_is_read_as_a_whole_to_move_its_live_data() {
     let (disk, _options, store) = small_pool(Durability::Commit);
     let blocks = (24 << 20) / 4096;
     let id = volume(&store, blocks * 8);
@@ -162,7 +162,7 @@ fn a_segment_is_read_while_the_one_before_it_is_emptied() {
 
 /// While nothing else was worth emptying, each moved batch searched all rows for it again.
 #[test]
-fn what_is_emptied_next_is_looked_for_once_for_each_segment() {
+fn the_next_victim_is_searched_once_per_segment() {
     let (_, _, store) = small_pool(Durability::Commit);
     let blocks = (104 << 20) / 4096;
     let id = volume(&store, blocks * 8);
@@ -186,17 +186,17 @@ fn what_is_emptied_next_is_looked_for_once_for_each_segment() {
 }
 
 #[test]
-fn overwrites_never_fill_a_pool_that_has_room() {
+fn overwrites_never_fill_a_pool_with_room() {
     overwrites(Durability::Commit);
 }
 
 #[test]
-fn nor_do_they_when_answers_come_from_memory() {
+fn overwrites_never_fill_a_pool_with_early_acknowledgement() {
     overwrites(Durability::Flush);
 }
 
 #[test]
-fn a_full_pool_refuses_writes_and_takes_them_again_once_something_went() {
+fn a_full_pool_refuses_writes_until_something_is_deleted() {
     let (_, _, store) = small_pool(Durability::Commit);
     let blocks = (256 << 20) / 4096;
     let id = volume(&store, blocks * 8);
@@ -228,7 +228,7 @@ fn a_full_pool_refuses_writes_and_takes_them_again_once_something_went() {
 }
 
 #[test]
-fn a_pool_lives_through_twenty_times_its_size_and_ends_empty() {
+fn a_pool_survives_writes_of_twenty_times_its_size_and_ends_empty() {
     let (disk, options, store) = small_pool(Durability::Commit);
     let blocks = (48 << 20) / 4096;
     let mut stamps = Stamps::new();
@@ -285,10 +285,10 @@ fn destroy(store: &Store, id: VolumeId) {
     store.change(change).unwrap();
 }
 
-/// The background pass may have joined what it moves to a record that is not sealed yet, while
-/// reclaim asks what hosts have written: the log's bytes, less those moved.
+/// The background pass may have joined moved data to a record that is not sealed yet, while reclaim
+/// computes what hosts have written: the log's bytes, less those moved.
 #[test]
-fn what_is_moved_counts_with_the_record_that_it_is_moved_in() {
+fn moved_data_counts_when_its_record_is_sealed() {
     let (_, _, store) = small_pool(Durability::Commit);
     let frame = block::FrameMut::zeroed().freeze();
     let moved = Entry::Relocate {
@@ -309,7 +309,7 @@ fn what_is_moved_counts_with_the_record_that_it_is_moved_in() {
 /// While space is short a host's write waits for what reclaim gains, bit by bit; a request that
 /// needs no space does not.
 #[test]
-fn hosts_write_as_fast_as_space_is_won_for_them() {
+fn hosts_write_as_fast_as_space_is_recovered() {
     let (_, _, store) = small_pool(Durability::Commit);
     let id = volume(&store, MIB);
     write(&store, id, 0, &distinct(8, 1)).unwrap();
@@ -336,11 +336,11 @@ fn hosts_write_as_fast_as_space_is_won_for_them() {
     write(&store, id, 0, &distinct(8, 3)).unwrap();
 }
 
-/// A checkpoint frees emptied segments, and gains nothing beyond: paced hosts that got their whole
-/// share of its bytes as well wrote until almost nothing was free, and then a checkpoint was
-/// written for each of their megabytes.
+/// A checkpoint frees emptied segments, and gains nothing else: paced hosts that also got their
+/// whole share of its bytes wrote until almost nothing was free, and then a checkpoint was written
+/// for each of their megabytes.
 #[test]
-fn hosts_get_half_of_what_is_won_as_it_is_moved_and_half_as_it_is_freed() {
+fn hosts_get_half_of_recovered_space_on_moving_and_half_on_freeing() {
     let (_, _, store) = small_pool(Durability::Commit);
     let id = volume(&store, MIB);
     {
@@ -354,7 +354,7 @@ fn hosts_get_half_of_what_is_won_as_it_is_moved_and_half_as_it_is_freed() {
     assert!(matches!(store.start(request, store.waiting_token()), Started::Queued));
     let is_fed = || store.writer.lock().queues.starved().len() == 0;
     store.checkpointed(64 << 10, 64 << 10);
-    assert!(!is_fed(), "nothing was won yet, and a fifth of this is little");
+    assert!(!is_fed(), "nothing was recovered yet, and a fifth of this is little");
     // This gains 140 KiB, and 101 KiB and the write are owed.
     store.moved(160 << 10);
     assert!(!is_fed(), "half of it is for the checkpoint");
@@ -368,7 +368,7 @@ fn hosts_get_half_of_what_is_won_as_it_is_moved_and_half_as_it_is_freed() {
 
 /// There may be 65,536 segments: the accesses of each commit, turn and checkpoint are counted.
 #[test]
-fn the_segment_table_is_walked_once_for_each_segment_that_is_emptied_and_for_nothing_else() {
+fn the_segment_table_is_scanned_once_per_emptied_segment_only() {
     let (_, _, store) = small_pool(Durability::Commit);
     let walks = || store.writer.lock().state.segments.walks.get();
     let blocks = (64 << 20) / 4096;

@@ -27,7 +27,7 @@ pub(super) fn reopen(disk: &Arc<MemoryDisk>, store: Store) -> Store {
 }
 
 #[test]
-fn what_is_there_already_is_stored_once_in_any_volume() {
+fn duplicates_are_stored_once_across_volumes() {
     let (disk, store) = pool(1 << 30);
     let (one, other) = (volume(&store, 8 * MIB), volume(&store, 8 * MIB));
     let data = distinct(2 * MIB, 1);
@@ -58,7 +58,7 @@ fn what_is_there_already_is_stored_once_in_any_volume() {
 }
 
 #[test]
-fn data_written_before_a_start_is_found_after_it() {
+fn duplicates_of_data_written_before_a_start_are_found() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 4 * MIB);
     let data = distinct(MIB, 1);
@@ -84,7 +84,7 @@ fn blocks_that_repeat_in_one_write_are_stored_once() {
 }
 
 #[test]
-fn neighbours_are_compressed_together_and_read_alone() {
+fn neighbors_are_compressed_together_and_read_separately() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 4 * MIB);
     let data = prose(MIB, 1);
@@ -172,7 +172,7 @@ fn a_chunk_that_was_kept_for_a_lost_record_is_freed() {
 /// One record overwrites the last reference of a chunk; the next, which had joined by then, adds
 /// one again. Recovery applies them one after the other, without pins.
 #[test]
-fn recovery_frees_nothing_that_the_next_record_names() {
+fn recovery_frees_no_chunk_that_the_next_record_refers_to() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, MIB);
     let data = distinct(8, 1);
@@ -195,7 +195,7 @@ fn recovery_frees_nothing_that_the_next_record_names() {
 
 /// Later records may reference chunks that recovery finds unreferenced in the middle of the log.
 #[test]
-fn recovery_keeps_what_later_records_name() {
+fn recovery_keeps_chunks_that_later_records_refer_to() {
     for durability in [Durability::Commit, Durability::Flush] {
         let disk = MemoryDisk::new(1 << 30);
         Store::create(&*disk, &[7; 64]).unwrap();
@@ -232,7 +232,7 @@ pub(super) fn optimize(store: &Store, seen_max: usize) {
 }
 
 #[test]
-fn a_volume_may_be_left_alone() {
+fn reduction_can_be_turned_off_for_a_volume() {
     let (disk, store) = pool(1 << 30);
     let ids = [(); 3].map(|()| volume(&store, 4 * MIB));
     set_handling(&store, ids[1], true, false);
@@ -261,7 +261,7 @@ fn a_volume_may_be_left_alone() {
 }
 
 #[test]
-fn a_volume_is_left_alone_from_the_commit_that_makes_it() {
+fn reduction_is_off_from_the_commit_that_creates_a_volume() {
     let (disk, store) = pool(1 << 30);
     let handling = format::Handling { uncompressed: true, unshared: true };
     let id = store.allocate_volume_id();
@@ -294,7 +294,7 @@ fn a_volume_is_left_alone_from_the_commit_that_makes_it() {
 
 /// Reclaim compresses what it moves, also the live rest of groups.
 #[test]
-fn what_reclaim_moves_stays_whole() {
+fn reclaim_keeps_moved_data_intact() {
     let disk = MemoryDisk::new(256 << 20);
     Store::create(&*disk, &[5; 64]).unwrap();
     let options = || OpenOptions { memory_bytes: 1 << 20, ..OpenOptions::default() };
@@ -335,7 +335,7 @@ fn what_reclaim_moves_stays_whole() {
 
 /// Two blocks with the same fingerprint: a match is compared byte by byte.
 #[test]
-fn a_chunk_with_the_same_fingerprint_and_other_bytes_is_not_named() {
+fn a_chunk_with_the_same_fingerprint_and_other_bytes_is_not_shared() {
     let (_, store) = pool(1 << 30);
     let id = volume(&store, MIB);
     let (first, second) = (distinct(8, 1), distinct(8, 2));

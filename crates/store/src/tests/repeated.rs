@@ -95,7 +95,7 @@ fn a_block_repeated_over_the_largest_volume_is_one_small_commit() {
 }
 
 #[test]
-fn one_entry_refers_once_to_a_repeated_block_of_any_length() {
+fn a_repeated_block_has_one_reference_per_entry() {
     let (_disk, store) = pool(1 << 30);
     let id = volume(&store, WHOLE);
     write_same(&store, id, 8, WHOLE - 16, &noise(1));
@@ -108,7 +108,7 @@ fn one_entry_refers_once_to_a_repeated_block_of_any_length() {
 }
 
 #[test]
-fn parts_of_a_repeated_block_are_changed_like_any_others() {
+fn parts_of_a_repeated_range_can_be_changed() {
     let (disk, store) = pool(1 << 30);
     let (id, other) = (volume(&store, WHOLE), volume(&store, WHOLE));
     let pattern = noise(1);
@@ -203,7 +203,7 @@ fn many_blocks_of_one_chunk_are_one_device_read() {
 
 /// Scrubbing names all blocks in which a damaged one repeats, and no others.
 #[test]
-fn a_damaged_block_that_repeats_is_named_wherever_it_stands() {
+fn a_damaged_repeated_block_is_reported_at_all_its_locations() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, WHOLE);
     write_same(&store, id, 16, WHOLE - 16, &noise(1));

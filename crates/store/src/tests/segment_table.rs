@@ -36,7 +36,7 @@ fn pool_of_small(count: u64) -> (Arc<MemoryDisk>, Store) {
 }
 
 #[test]
-fn a_checkpoint_writes_what_has_changed_of_a_large_segment_table() {
+fn a_checkpoint_writes_only_changes_of_a_large_segment_table() {
     let (disk, store) = pool_of_segments(65_536);
     let id = volume(&store, 64 * MIB);
     let written = || store.pool_status().written.checkpoint_bytes;
@@ -151,7 +151,7 @@ fn a_pool_without_the_table_has_at_most_65_536_segments() {
 }
 
 #[test]
-fn the_check_reports_rows_that_differ_from_the_stored_data() {
+fn check_reports_rows_that_differ_from_the_stored_data() {
     let (_disk, store) = pool(1 << 30);
     store.checkpoint().unwrap();
     store.checkpoint().unwrap();
@@ -160,7 +160,7 @@ fn the_check_reports_rows_that_differ_from_the_stored_data() {
     assert_sound(&store);
     store.writer.lock().state.segments.take_changed_pages();
     let findings = store.check(CheckOptions::default()).unwrap().findings;
-    let what = "page 0 of level 0 of the segment table is not what was captured of it";
+    let what = "page 0 of level 0 of the segment table differs from what was captured";
     assert_eq!(findings, [what]);
 }
 
@@ -188,18 +188,18 @@ fn with_other_row(at: usize, value: u8) -> Result<Store, StoreError> {
 }
 
 #[test]
-fn a_segment_of_which_something_is_not_known_is_refused_and_named() {
+fn a_segment_row_with_unknown_values_is_refused_and_reported() {
     assert_sound(&with_other_row(0, 1).unwrap());
     for (at, value, what) in [
-        (2, 1, "a segment in a layout that is not known"),
-        (4, 1, "a segment in a layout that is not known"),
-        (32, 1, "a segment row with bytes that are not known"),
+        (2, 1, "a segment in an unknown layout"),
+        (4, 1, "a segment in an unknown layout"),
+        (32, 1, "a segment row with unknown bytes"),
         (53, 1, "the row of another segment"),
-        (127, 1, "a segment row with bytes that are not known"),
-        (11, 255, "segment 1 is more than full"),
+        (127, 1, "a segment row with unknown bytes"),
+        (11, 255, "segment 1 counts more than it holds"),
     ] {
         let Err(StoreError::Damaged(text)) = with_other_row(at, value) else {
-            panic!("byte {at} is taken for something");
+            panic!("byte {at} is accepted");
         };
         assert!(text.contains(what) && text.contains("segment 1"), "{text}");
     }

@@ -6,7 +6,7 @@ use super::memory::evict_all;
 use super::*;
 use crate::{Durability, Tuning};
 
-/// What others do when a capture yields; the turns are counted from 0.
+/// What other threads do when a capture yields; the turns are counted from 0.
 type Hook = Box<dyn FnMut(u64) + Send>;
 
 /// A disk whose callers yield to a hook.
@@ -110,7 +110,7 @@ impl Bench {
     }
 }
 
-/// A writer during the capture of a checkpoint waits for one slice at most, and what it changes,
+/// A writer during the capture of a checkpoint waits for one slice at most, and its change,
 /// captured already or not, is in the checkpoint or after it.
 #[test]
 fn writing_continues_between_the_slices_of_a_capture() {
@@ -138,7 +138,7 @@ fn writing_continues_between_the_slices_of_a_capture() {
 
 /// What was captured stays in memory until it is written: nothing is at its locations yet.
 #[test]
-fn what_was_captured_in_slices_is_there_before_it_is_written() {
+fn captured_slices_stay_readable_until_they_are_written() {
     let bench = Bench::new(Durability::Commit);
     let (store, volume) = (Arc::downgrade(&bench.store), bench.volume);
     *bench.disk.before_write.lock() = Some(Box::new(move |_| {

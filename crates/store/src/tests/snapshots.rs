@@ -1,4 +1,4 @@
-//! Snapshots, clones and overwriting a volume: their content, the moment it is of, and their cost.
+//! Snapshots, clones and overwriting a volume: their content, their point in time, and their cost.
 
 use super::*;
 use crate::Durability;
@@ -28,7 +28,7 @@ fn cost(store: &Store, action: impl FnOnce()) -> (u64, u64) {
 }
 
 #[test]
-fn a_snapshot_keeps_what_was_and_a_clone_goes_its_own_way() {
+fn a_snapshot_keeps_its_content_and_a_clone_diverges() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 4 * MIB);
     let (old, new) = (distinct(2048, 1), distinct(2048, 2));
@@ -136,7 +136,7 @@ fn an_overwritten_volume_has_the_size_of_its_source() {
 }
 
 #[test]
-fn a_change_does_not_name_a_volume_that_it_changes_as_well() {
+fn a_change_may_not_use_a_volume_both_as_source_and_destination() {
     let (_disk, store) = pool(1 << 30);
     let (a, b) = (volume(&store, MIB), volume(&store, MIB));
     let id = store.allocate_volume_id();
@@ -244,7 +244,7 @@ fn offloads_cost_the_same_with_snapshots() {
 /// A writer increments one volume, then another: in no snapshot of both is the second ahead. A
 /// clone, an overwritten volume and a snapshot of the same change all hold one moment.
 #[test]
-fn snapshots_of_a_group_are_of_one_moment() {
+fn snapshots_of_a_group_are_of_one_point_in_time() {
     for durability in [Durability::Commit, Durability::Flush] {
         let disk = MemoryDisk::new(1 << 30);
         Store::create(&*disk, &[7; 64]).unwrap();
@@ -282,7 +282,7 @@ fn snapshots_of_a_group_are_of_one_moment() {
 }
 
 /// While a volume is repeatedly overwritten by one of another size, hosts compare and write, copy
-/// and write: each answered request took effect before an overwriting or after it, and none
+/// and write: each acknowledged request took effect before an overwrite or after it, and none
 /// half-way.
 #[test]
 fn hosts_continue_while_a_volume_is_overwritten() {

@@ -131,18 +131,18 @@ proptest! {
     })]
 
     #[test]
-    fn figures_are_what_becomes_free(actions in proptest::collection::vec(action(), 1..50)) {
+    fn space_figures_match_the_freed_space(actions in proptest::collection::vec(action(), 1..50)) {
         run_all(&actions, Durability::Commit);
     }
 
     #[test]
-    fn also_with_early_answers(actions in proptest::collection::vec(action(), 1..30)) {
+    fn figures_match_with_early_completion(actions in proptest::collection::vec(action(), 1..30)) {
         run_all(&actions, Durability::Flush);
     }
 }
 
 #[test]
-fn each_kind_of_sharing_has_its_place() {
+fn each_kind_of_sharing_is_counted() {
     let (disk, store) = pool(1 << 30);
     let (one, other) = (volume(&store, 64 * MIB), volume(&store, 64 * MIB));
     let mib = |count: u64| count << 20;
@@ -182,7 +182,7 @@ fn each_kind_of_sharing_has_its_place() {
 
 /// Shared inner nodes, within a volume and between volumes, are then changed below.
 #[test]
-fn grafted_inner_nodes_are_looked_into_once() {
+fn grafted_inner_nodes_are_examined_once() {
     let (disk, store) = pool(1 << 30);
     let (one, other) = (volume(&store, 2048 * MIB), volume(&store, 1024 * MIB));
     for at in 0..6u64 {
@@ -221,7 +221,7 @@ fn in_place_of(store: &Store, old: &[VolumeId], seed: u64) -> VolumeId {
 
 /// The image is of one moment, whatever is overwritten during the pass.
 #[test]
-fn a_pass_counts_one_moment_while_everything_changes() {
+fn a_pass_counts_one_point_in_time_during_changes() {
     let (_disk, store) = pool(512 << 20);
     let one = in_place_of(&store, &[], 1);
     let other = clone_of(&store, one, false);
@@ -254,7 +254,7 @@ fn a_pass_counts_one_moment_while_everything_changes() {
 
 /// The space that a pass holds back is given up before hosts are refused.
 #[test]
-fn a_pass_ends_where_it_is_in_the_way() {
+fn a_pass_gives_up_when_hosts_need_its_space() {
     let (_disk, store) = pool(512 << 20);
     let filler = volume(&store, 2048 * MIB);
     let free_count = || store.writer.lock().state.segments.free_count();
@@ -286,9 +286,9 @@ fn a_pass_ends_where_it_is_in_the_way() {
 }
 
 /// A checkpoint has no holes while a pass reads an earlier one: requests that wait for the
-/// checkpoint wait for the pass to give way, and are not refused.
+/// checkpoint wait for the pass to give up, and are not refused.
 #[test]
-fn a_pass_ends_when_a_checkpoint_needs_its_space() {
+fn a_pass_gives_up_when_a_checkpoint_needs_its_space() {
     let (_disk, store) = pool(512 << 20);
     let id = volume(&store, 2048 * MIB);
     for turn in 0..48 {
@@ -298,7 +298,7 @@ fn a_pass_ends_when_a_checkpoint_needs_its_space() {
     }
     let mut held = Vec::new();
     let pass = store.account_within(8, 1 << 20, PLENTY, &mut || {
-        assert!(held.is_empty(), "it goes on");
+        assert!(held.is_empty(), "the pass continues");
         touch_leaves(&store, id, 0..1, 1 << 20);
         store.checkpoint().unwrap();
         touch_leaves(&store, id, 0..3, 1 << 21);
@@ -319,13 +319,13 @@ fn a_pass_ends_when_a_checkpoint_needs_its_space() {
 
 /// `check` finds figures that do not add up: more is live than anything references.
 #[test]
-fn check_proves_the_sums() {
+fn check_verifies_the_sums_of_space() {
     let (_disk, store) = pool(256 << 20);
     let id = volume(&store, 64 * MIB);
     write(&store, id, 0, &distinct(64, 1)).unwrap();
     assert_eq!(store.pool_status().data_bytes, 64 * 512);
     assert_sound(&store);
-    // A check compares the sums only in a pool that is sound otherwise, so the test asks for them
+    // A check compares the sums only in a pool that is otherwise consistent, so the test calls it
     // directly.
     let place = store.world.chunk(format::ChunkId(1)).unwrap().place;
     store.writer.lock().state.segments.add_live(place, 5).unwrap();
@@ -337,7 +337,7 @@ fn check_proves_the_sums() {
 
 /// Used and free space add up to the pool only if both copies count.
 #[test]
-fn metadata_that_stands_twice_takes_its_space_twice() {
+fn metadata_with_two_copies_counts_twice() {
     let [once, twice] = [format::FormatVersion::V2, format::FormatVersion::V3].map(|version| {
         let disk = MemoryDisk::new(1 << 30);
         let of = (version, format::Features::default());

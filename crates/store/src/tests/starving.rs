@@ -71,7 +71,7 @@ impl Short {
         self.start(id, VolumeRequest::Write { volume: self.volume, range, data, fua: false });
     }
 
-    /// Frees the segments that were opened to be in the way.
+    /// Frees the segments that were opened to use up space.
     fn free_all(&self) {
         let segments = &mut self.store.writer.lock().state.segments;
         for (segment, row) in segments.rows().collect::<Vec<_>>() {
@@ -87,16 +87,16 @@ impl Short {
     }
 }
 
-/// Found by the simulator as turns of maintenance that answer nothing: a job that could not be
-/// admitted kept those after it in the queue, where each time there seemed to be room for them.
+/// Found by the simulator as turns of maintenance that admit nothing: a job that could not be
+/// admitted kept those after it in the queue, where there seemed to be room for them each time.
 #[test]
-fn a_job_that_can_not_get_in_keeps_no_other_out() {
+fn a_job_without_room_does_not_block_others() {
     let pool = Short::new(8);
     pool.store.writer.lock().pace.set(1000, 3, 1);
     pool.start_much(1);
     assert_eq!(pool.waiting(), 1);
     pool.start_little(2);
-    assert_eq!(pool.waiting(), 2, "it waits behind");
+    assert_eq!(pool.waiting(), 2, "it waits in the queue");
     pool.store.moved(0);
     assert_eq!(pool.waiting(), 1);
     while pool.store.commit_here() {}
@@ -105,7 +105,7 @@ fn a_job_that_can_not_get_in_keeps_no_other_out() {
 
 /// Each turn counts, whatever it does: so a job that would wait forever is refused.
 #[test]
-fn what_waits_is_refused_after_bounded_work() {
+fn a_waiting_job_is_refused_after_bounded_work() {
     let pool = Short::new(6);
     pool.start_much(1);
     let begin = pool.store.writer.lock().supply.work_bytes();
@@ -123,7 +123,7 @@ fn what_waits_is_refused_after_bounded_work() {
 /// Smaller jobs keep being admitted: the one they overtake is refused all the same, and they are
 /// not.
 #[test]
-fn what_others_overtake_is_refused_after_bounded_work() {
+fn an_overtaken_job_is_refused_after_bounded_work() {
     let pool = Short::new(6);
     pool.start_much(1);
     let begin = pool.store.writer.lock().supply.work_bytes();
@@ -151,7 +151,7 @@ fn what_others_overtake_is_refused_after_bounded_work() {
 
 /// After each move, all blocks of all waiting jobs were looked up.
 #[test]
-fn what_waits_is_looked_at_once_however_often_it_is_asked() {
+fn blocks_of_a_waiting_job_are_examined_once() {
     const JOBS: u64 = 16;
     const BLOCKS: u64 = 8;
     let pool = Short::new(4);
@@ -170,7 +170,7 @@ fn what_waits_is_looked_at_once_however_often_it_is_asked() {
     // these.
     pool.free_all();
     for turn in 0.. {
-        assert!(turn < 1000, "{} wait for ever", pool.waiting());
+        assert!(turn < 1000, "{} wait forever", pool.waiting());
         pool.store.maintain().unwrap();
         while pool.store.commit_here() {}
         if pool.answers.0.lock().len() as u64 == JOBS {
@@ -186,7 +186,7 @@ fn what_waits_is_looked_at_once_however_often_it_is_asked() {
 
 /// Jobs that waited for something else, such as a checkpoint, may all find no room at once.
 #[test]
-fn what_begins_to_wait_is_looked_at_in_turns() {
+fn new_waiting_jobs_are_examined_in_turns() {
     const JOBS: u64 = 2048;
     const BLOCKS: u64 = 8;
     let pool = Short::new(4);
@@ -204,7 +204,7 @@ fn what_begins_to_wait_is_looked_at_in_turns() {
         let before = writer.supply.needs_looked_at();
         let mut answers = Vec::new();
         writer.revive_forgotten(&pool.store.world, &mut answers);
-        assert!(answers.is_empty() && writer.supply.needs_looked_at() > before, "nothing goes on");
+        assert!(answers.is_empty() && writer.supply.needs_looked_at() > before, "no progress");
         most = most.max(writer.supply.needs_looked_at() - before);
     }
     assert!(most <= 4096 + BLOCKS, "{most} blocks are looked at at once");
@@ -213,7 +213,7 @@ fn what_begins_to_wait_is_looked_at_in_turns() {
 /// Found by an audit: all hosts' writes stopped until all that one of them had dropped was freed,
 /// which took seconds. They wait for their pace then, and freeing gained nothing for them.
 #[test]
-fn who_waits_for_the_pace_is_fed_while_what_was_dropped_is_freed() {
+fn paced_writes_continue_while_dropped_nodes_are_freed() {
     let pool = Short::new(40);
     let wide = volume(&pool.store, 64 * MIB);
     for block in 0..80 {

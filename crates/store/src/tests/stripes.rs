@@ -100,7 +100,7 @@ fn any_two_of_four_to_six_devices_may_be_lost() {
 }
 
 #[test]
-fn with_a_third_device_lost_nothing_opens() {
+fn with_a_third_device_lost_the_pool_does_not_open() {
     let (pool, ..) = filled(5);
     let left = pool.crashed().drain(..2).collect::<Vec<_>>();
     let opened = segments::DeviceSet::open(devices(&left), true);
@@ -127,7 +127,7 @@ fn two_devices_that_fail_while_hosts_write_cost_nothing() {
 }
 
 #[test]
-fn a_block_that_its_device_has_wrong_is_made_of_the_others_and_mended() {
+fn a_wrong_block_is_reconstructed_and_repaired() {
     let (pool, id, data) = filled(6);
     let pool = pool.reopened();
     let chunks = pool.chunks();
@@ -143,7 +143,7 @@ fn a_block_that_its_device_has_wrong_is_made_of_the_others_and_mended() {
 /// What is reconstructed from the others is wrong too, unless the second bad one is left out as
 /// well.
 #[test]
-fn two_devices_may_be_wrong_in_one_row() {
+fn two_wrong_devices_in_one_row_are_repaired() {
     let (pool, id, data) = filled(6);
     let pool = pool.reopened();
     let place = pool.chunks()[40].1.place;
@@ -163,7 +163,7 @@ fn two_devices_may_be_wrong_in_one_row() {
 }
 
 #[test]
-fn wrong_parity_is_found_by_scrubbing_and_encoded_anew() {
+fn scrubbing_finds_and_recomputes_wrong_parity() {
     let (pool, id, data) = filled(5);
     let place = pool.chunks()[3].1.place;
     for parity in [3, 4] {
@@ -180,8 +180,8 @@ fn wrong_parity_is_found_by_scrubbing_and_encoded_anew() {
     pairs(5).for_each(|lost| reads(&pool.without(lost), id, &data));
 }
 
-/// After the last record of a segment there may be records of its earlier use, of which a device
-/// that has since caught up has other bytes.
+/// After the last record of a segment there may be records of its earlier use, which may differ on
+/// a device that has since caught up.
 #[test]
 fn apparent_records_after_the_last_one_are_not_scrubbed() {
     let (pool, ..) = filled(5);
@@ -205,7 +205,7 @@ fn apparent_records_after_the_last_one_are_not_scrubbed() {
 
 /// When the power fails a record may be whole in its data columns, and not in parity.
 #[test]
-fn the_parity_of_the_logs_tail_is_encoded_anew_when_a_pool_is_opened() {
+fn opening_recomputes_the_parity_of_the_logs_tail() {
     let pool = make(6);
     let id = volume(&pool.store, MIB);
     pool.store.checkpoint().unwrap();
@@ -228,7 +228,7 @@ fn the_parity_of_the_logs_tail_is_encoded_anew_when_a_pool_is_opened() {
 /// its two groups are reconstructed from different columns. Repairing the first must not overwrite
 /// what the other group needs.
 #[test]
-fn a_torn_row_of_whose_groups_each_is_made_of_other_columns_is_not_mended_piecewise() {
+fn a_torn_row_reconstructed_from_different_columns_is_not_repaired_piecewise() {
     let pool = make(4);
     let id = volume(&pool.store, MIB);
     pool.store.checkpoint().unwrap();
@@ -255,7 +255,7 @@ fn a_torn_row_of_whose_groups_each_is_made_of_other_columns_is_not_mended_piecew
 }
 
 #[test]
-fn two_devices_all_of_whose_bytes_are_wrong_cost_nothing() {
+fn two_devices_with_only_wrong_bytes_cost_nothing() {
     for wrong in pairs(4) {
         let (pool, id, data) = filled(4);
         let pool = pool.reopened();
@@ -268,7 +268,7 @@ fn two_devices_all_of_whose_bytes_are_wrong_cost_nothing() {
 
 /// While hosts write, segments are emptied and checkpoints continue.
 #[test]
-fn devices_that_are_replaced_get_what_they_should_have() {
+fn replaced_devices_are_rebuilt() {
     let disks: Vec<_> = (0..5).map(|_| MemoryDisk::new(272 << 20)).collect();
     Store::create_on(&devices(&disks), &[7; 64]).unwrap();
     let mut pool = open(disks);
@@ -309,10 +309,10 @@ fn devices_that_are_replaced_get_what_they_should_have() {
     assert_sound(&pool.store);
 }
 
-/// A device's missing data is reconstructed from others, one of which holds something else than was
+/// A device's missing data is reconstructed from others, one of which differs from what was
 /// written: checksums identify that one, and it is repaired too.
 #[test]
-fn a_device_gets_what_was_written_although_another_one_lies() {
+fn a_device_receives_correct_data_although_another_one_returns_wrong_data() {
     let (mut pool, id, data) = filled(5);
     pool.store.checkpoint().unwrap();
     let place = pool.chunks()[3].1.place;
@@ -331,13 +331,13 @@ fn a_device_gets_what_was_written_although_another_one_lies() {
 
 /// Progress made for the previous device with the same number says nothing about the next one.
 #[test]
-fn a_device_that_is_replaced_while_it_catches_up_is_given_all_anew() {
+fn a_device_replaced_while_catching_up_is_rebuilt_from_the_start() {
     let (mut pool, id, data) = filled(4);
     pool.store.checkpoint().unwrap();
     for round in 0..2 {
         pool.mirrors.take_out(1, "a test").unwrap();
         pool.replace(1, round);
-        // That the first one is gone is not even noticed.
+        // The loss of the first one is not even noticed.
         (0..3 + round * 100).for_each(|_| _ = pool.store.catch_up_turn());
         assert!(round > 0 || pool.state(1) == DeviceState::CatchingUp);
     }
@@ -353,7 +353,7 @@ fn a_device_that_is_replaced_while_it_catches_up_is_given_all_anew() {
 
 /// Others have it, but that device could not be opened by itself.
 #[test]
-fn superblocks_are_looked_at_on_each_device() {
+fn superblocks_are_checked_on_each_device() {
     let (pool, id, data) = filled(5);
     pool.store.checkpoint().unwrap();
     for offset_bytes in format::superblock::SUPERBLOCK_OFFSETS_BYTES {

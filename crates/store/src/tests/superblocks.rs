@@ -60,7 +60,7 @@ fn stand_in(disk: &MemoryDisk) -> Frame {
 /// One superblock can't be written, and the attempt tears it. Power fails in any write of the other
 /// one, or of its stand-in, at checkpoints and at openings.
 #[test]
-fn power_may_fail_while_the_only_superblock_is_written_over() {
+fn power_may_fail_while_the_only_superblock_is_overwritten() {
     for place in SUPERBLOCK_OFFSETS_BYTES {
         let (disk, store) = pool(1 << 30);
         let id = volume(&store, MIB);
@@ -91,10 +91,10 @@ fn power_may_fail_while_the_only_superblock_is_written_over() {
     }
 }
 
-/// The device refuses all writes from some write on, and tears each of them: what was answered is
-/// there.
+/// From some write on the device refuses all writes, and tears each of them: acknowledged writes
+/// are still there.
 #[test]
-fn a_device_that_refuses_all_writes_leaves_one_superblock() {
+fn a_device_that_refuses_all_writes_keeps_one_superblock() {
     for writes in 0..20 {
         let (disk, store) = pool(1 << 30);
         let id = volume(&store, MIB);
@@ -110,9 +110,9 @@ fn a_device_that_refuses_all_writes_leaves_one_superblock() {
     }
 }
 
-/// A device may have held another pool, of which a stand-in is left; making a pool removes it.
+/// A device may have held another pool whose stand-in is still there; creating a pool removes it.
 #[test]
-fn a_stand_in_of_another_pool_is_not_taken() {
+fn a_stand_in_of_another_pool_is_ignored() {
     let other = MemoryDisk::new(1 << 30);
     Store::create(&*other, &[8; 64]).unwrap();
     for _ in 0..20 {

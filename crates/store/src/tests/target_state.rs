@@ -13,7 +13,7 @@ pub(super) fn keep(store: &Store, pairs: &[(&[u8], Option<&[u8]>)]) {
 }
 
 #[test]
-fn it_comes_back_from_the_log_and_from_a_checkpoint() {
+fn the_targets_state_is_restored_from_the_log_and_from_a_checkpoint() {
     assert_eq!(TARGET_STATE_KEY, b'S');
     for checkpoints in [false, true] {
         let (disk, store) = pool(256 << 20);

@@ -51,7 +51,7 @@ impl Bench {
     }
 }
 
-/// Whoever requests it, a flush that fails is answered once everything was rewritten and flushed:
+/// A flush that fails, whoever requests it, completes once everything was rewritten and flushed:
 /// what was written before and after it survives a power loss.
 #[test]
 fn writing_continues_after_a_failed_flush_of_the_log() {
@@ -139,7 +139,7 @@ fn a_checkpoint_with_a_failed_flush_does_not_lose_later_writes() {
 
 /// If the same locations fail repeatedly, the records go elsewhere.
 #[test]
-fn what_no_flush_keeps_goes_elsewhere() {
+fn records_that_flushes_keep_losing_are_moved() {
     let bench = bench();
     (0..4).for_each(|block| bench.put(block, 100 + block));
     let segment = bench.store.writer.lock().log.end().segment;
@@ -162,7 +162,7 @@ fn tail_segment(bench: &Bench) -> u32 {
 /// A device on which no flush succeeds any more: writing ends with an error after several tries,
 /// and the next opening finds what was durable before.
 #[test]
-fn flushes_that_fail_for_good_end_writing() {
+fn permanently_failing_flushes_end_writing() {
     let bench = bench();
     (0..4).for_each(|block| bench.put(block, 100 + block));
     bench.flush().unwrap();

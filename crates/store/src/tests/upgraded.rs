@@ -87,7 +87,7 @@ pub(super) fn settle(store: &Store) {
             return;
         }
     }
-    panic!("there is always more to do");
+    panic!("maintenance never ends");
 }
 
 /// Asserts that all metadata is written twice, and both copies are right.
@@ -109,11 +109,11 @@ fn a_pool_of_version_2_is_read_as_it_is() {
     let store = Store::load(disk.clone(), options(true)).unwrap();
     assert_holds_all_of_v2(&store);
     drop(store);
-    assert!(disk.same_as(&before), "looking at it has changed it");
+    assert!(disk.same_as(&before), "inspection changed the pool");
 }
 
 #[test]
-fn a_pool_of_version_2_stays_one_where_that_is_wanted() {
+fn a_pool_of_version_2_stays_one_if_not_upgraded() {
     let disk = golden_v2();
     for _ in 0..2 {
         let store = Store::open(disk.clone(), options(false)).unwrap();
@@ -148,7 +148,7 @@ fn a_pool_of_version_2_becomes_one_of_version_3_while_it_is_used() {
     let store = Store::open(disk.clone(), options(false)).unwrap();
     write(&store, VolumeId(10), 8 * 900, &distinct(8, 1)).unwrap();
     assert!(store.upgrade().unwrap());
-    assert!(!store.upgrade().unwrap(), "it is that already");
+    assert!(!store.upgrade().unwrap(), "the pool is already of version 3");
     write(&store, VolumeId(10), 8 * 900, &[0; 4096]).unwrap();
     // The log has records of both versions.
     drop(store);
@@ -161,7 +161,7 @@ fn a_pool_of_version_2_becomes_one_of_version_3_while_it_is_used() {
 
 /// The device ends at each write of an upgrade: what is left is a pool of either version.
 #[test]
-fn an_upgrade_that_is_cut_off_leaves_a_pool_of_either_version() {
+fn an_interrupted_upgrade_leaves_a_pool_of_either_version() {
     let mut versions = BTreeMap::new();
     for writes in 0..60 {
         let disk = golden_v2();
@@ -217,7 +217,7 @@ fn an_upgrade_of_many_segments_ends_and_survives_restarts() {
 }
 
 #[test]
-fn inspect_says_which_format_a_pool_has() {
+fn inspect_reports_the_format() {
     let format = |disk: &Arc<MemoryDisk>| {
         let report = crate::inspect(disk.clone(), crate::InspectOptions::default()).unwrap();
         let text = report.to_string();
@@ -234,7 +234,7 @@ fn inspect_says_which_format_a_pool_has() {
 }
 
 #[test]
-fn inspect_says_which_device_it_is() {
+fn inspect_reports_the_device_label() {
     let labels = |disk: &Arc<MemoryDisk>| -> Vec<String> {
         let report = crate::inspect(disk.clone(), crate::InspectOptions::default()).unwrap();
         let text = report.to_string();

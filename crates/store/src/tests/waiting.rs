@@ -12,9 +12,9 @@ fn commit_one(hand: &Hand) -> Vec<(u64, Outcome)> {
     hand.desk.0.lock().drain(..).collect()
 }
 
-/// Each of them looks into nodes that the one before it grafts, so it has to look again.
+/// Each of them examines nodes that the one before it grafts, so it has to be planned again.
 #[test]
-fn copies_that_wait_for_each_other_are_looked_at_a_few_times_each() {
+fn copies_that_wait_for_each_other_are_planned_a_few_times_each() {
     const COPIES: u64 = 64;
     const SEGMENTS: u64 = 16;
     let (disk, store) = pool(1 << 30);
@@ -45,7 +45,7 @@ fn copies_that_wait_for_each_other_are_looked_at_a_few_times_each() {
             }
         }
     }
-    assert!(looked <= 16 * COPIES, "{looked} looks for {COPIES} copies");
+    assert!(looked <= 16 * COPIES, "{looked} plans for {COPIES} copies");
     assert_sound(&hand.store);
 }
 
@@ -61,7 +61,7 @@ fn start_long_unmaps(hand: &Hand, volume: VolumeId, count: u64) {
     }
 }
 
-/// They waited for the next commit, but none came.
+/// They waited for the next commit, but there was none.
 #[test]
 fn long_requests_continue_after_the_checkpoint_that_all_waited_for() {
     const ALL_MEMORY: u64 = 1 << 40;
@@ -81,7 +81,7 @@ fn long_requests_continue_after_the_checkpoint_that_all_waited_for() {
 }
 
 #[test]
-fn what_costs_little_goes_past_what_many_long_requests_cost_together() {
+fn cheap_requests_overtake_many_long_ones() {
     let (disk, store) = pool(1 << 30);
     let long = volume(&store, 64 * GIB);
     let short = volume(&store, MIB);
@@ -101,10 +101,10 @@ fn what_costs_little_goes_past_what_many_long_requests_cost_together() {
     assert!(read(&hand.store, short, 0, 8) == distinct(8, 1));
 }
 
-/// Requests that wait for memory wait for a checkpoint: whoever finds that no checkpoint has room
-/// refuses them.
+/// Requests that wait for memory wait for a checkpoint: if no checkpoint has room, they are
+/// refused.
 #[test]
-fn what_waits_for_memory_is_refused_where_no_checkpoint_finds_room() {
+fn requests_waiting_for_memory_are_refused_if_no_checkpoint_has_room() {
     for durability in [Durability::Commit, Durability::Flush] {
         let disk = MemoryDisk::new(256 << 20);
         Store::create(&*disk, &[7; 64]).unwrap();
@@ -144,8 +144,8 @@ fn what_waits_for_memory_is_refused_where_no_checkpoint_finds_room() {
     }
 }
 
-/// As many long copies as a window takes have their first parts ready at once, and each part takes
-/// most of a record: a small write waited for all of them.
+/// In a full window of long copies all first parts are ready at once, and each part takes most of a
+/// record: a small write waited for all of them.
 #[test]
 fn a_small_write_does_not_wait_for_parts_of_long_copies() {
     const COPIES: u64 = 32;
@@ -183,9 +183,9 @@ fn a_small_write_does_not_wait_for_parts_of_long_copies() {
     assert!(parts >= 2, "{parts} parts");
 }
 
-/// Each staged part has some 4 MiB in memory; a window of copies would have all of them there.
+/// Each staged part takes about 4 MiB of memory; a window of copies would have all of them there.
 #[test]
-fn a_window_of_long_copies_brings_a_few_parts_at_once() {
+fn a_window_of_long_copies_reads_a_few_parts_at_once() {
     // One is in the open record already, and has passed its slot to another.
     a_window_of_copies_moves_little_at_once(11 * MIB, 1);
 }

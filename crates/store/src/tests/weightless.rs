@@ -1,5 +1,5 @@
-//! Groups that compress to fewer units than they have blocks: none of their blocks may count as
-//! nothing.
+//! Groups that compress to fewer units than they have blocks: each of their blocks must count at
+//! least one unit.
 
 use super::*;
 use crate::chunks::pack::UNPADDED;
@@ -64,7 +64,7 @@ fn a_block_of_a_tiny_group_keeps_its_segment() {
 }
 
 #[test]
-fn a_block_that_counts_nothing_in_an_older_pool_keeps_its_segment() {
+fn a_block_without_units_in_an_older_pool_keeps_its_segment() {
     the_rest_of_a_group_outlives_its_segment(true, Goes::BeforeOpening);
     the_rest_of_a_group_outlives_its_segment(true, Goes::AfterOpening);
 }

@@ -92,7 +92,7 @@ fn survives_two(pool: &Pool, data: &Data, disks: &[usize]) {
 }
 
 #[test]
-fn without_spare_room_redundancy_is_had_again_in_narrower_segments() {
+fn without_spare_space_redundancy_is_restored_in_narrower_segments() {
     let pool = make(6);
     let mut data = Data::of(&pool);
     data.grow(&pool, 100);
@@ -117,7 +117,7 @@ fn without_spare_room_redundancy_is_had_again_in_narrower_segments() {
 }
 
 #[test]
-fn a_device_more_makes_segments_wider() {
+fn adding_a_device_makes_segments_wider() {
     let mut pool = make(5);
     let mut data = Data::of(&pool);
     data.grow(&pool, 100);
@@ -143,7 +143,7 @@ fn a_device_more_makes_segments_wider() {
 
 /// Again and again a device is lost and replaced by one of another size, while hosts write.
 #[test]
-fn devices_of_other_sizes_take_the_place_of_lost_ones() {
+fn devices_of_other_sizes_replace_lost_ones() {
     let mut pool = make(6);
     let mut data = Data::of(&pool);
     for round in 0..4_u8 {
@@ -170,7 +170,7 @@ fn devices_of_other_sizes_take_the_place_of_lost_ones() {
 
 /// Blocks that are dead by then, or in the log only, are no reason to wait forever.
 #[test]
-fn a_pool_at_rest_is_whole_in_the_end() {
+fn an_idle_pool_becomes_fully_redundant() {
     let pool = make(5);
     let mut data = Data::of(&pool);
     data.grow(&pool, 2);

@@ -42,7 +42,7 @@ fn scattered(base: &[u8], blocks: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_stored_already_costs_a_way_down_for_each_run() {
+fn each_run_of_duplicates_costs_a_descent() {
     let (disk, store) = pool(1 << 30);
     let volume = volume(&store, GIB);
     let base = distinct(4 * MIB, 1);
@@ -65,7 +65,7 @@ fn what_is_stored_already_costs_a_way_down_for_each_run() {
 }
 
 #[test]
-fn a_block_that_a_write_repeats_is_one_entry() {
+fn a_block_repeated_in_a_write_is_one_entry() {
     const WRITES: u64 = 16;
     let (disk, store) = pool(1 << 30);
     let volume = volume(&store, GIB);
@@ -106,7 +106,7 @@ pub(super) fn stage_parts(hand: &Hand, copy: CopySegment, id: u64, parts: u64) -
 }
 
 #[test]
-fn staged_copies_are_named_one_after_another() {
+fn staged_copies_are_mapped_one_after_another() {
     // In parts of 4 MiB: each copy references 5,888 blocks in the end.
     const COPIES: u64 = 3;
     let (disk, store) = pool(1 << 30);
@@ -134,7 +134,7 @@ fn halves(blocks: u64, seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn new_data_costs_nothing_but_its_room() {
+fn new_data_costs_only_its_room() {
     let (disk, store) = pool(1 << 30);
     let volume = volume(&store, 8 * GIB);
     let hand = Hand::new(disk, store);

@@ -204,7 +204,7 @@ impl Planner<'_> {
     fn make(&mut self, id: VolumeId) -> Result<(), StoreError> {
         let is_given = id.0 > 0 && id.0 < self.next_volume;
         if !is_given || self.world.volume(id).is_some() || !self.named.insert(id) {
-            return Err(invalid(format!("volume id {id} is not a new one")));
+            return Err(invalid(format!("volume id {id} was not allocated for a new volume")));
         }
         Ok(())
     }

@@ -126,7 +126,7 @@ impl Checker<'_> {
         if self.open.iter().any(|(segment, next)| *segment == place.segment && at >= *next) {
             let Place { segment, offset_units } = place;
             self.find(format!(
-                "live bytes stand at {offset_units} in segment {segment}, which is written next"
+                "segment {segment} has live bytes at {offset_units}, where the log continues"
             ));
         }
     }
@@ -142,7 +142,7 @@ impl Checker<'_> {
             provisioned += crate::map::volumes::provisioned(&map);
             self.entry(map.root, map.level);
             if volume.id.0 >= state.next_volume {
-                self.find(format!("volume {} has an id that was not given yet", volume.id));
+                self.find(format!("volume {} has an id that was never allocated", volume.id));
             }
             if self.world.span_blocks(map.level) < map.size_blocks {
                 self.find(format!("the map of volume {} is too low for its size", volume.id));
@@ -223,25 +223,25 @@ impl Checker<'_> {
         for (id, row) in rows {
             self.report.nodes += 1;
             let Some(row) = row else {
-                self.find(format!("the row of node {} is impossible", id.0));
+                self.find(format!("the row of node {} is invalid", id.0));
                 continue;
             };
             if id.0 >= state.next_node {
-                self.find(format!("node {} has an id that was not given yet", id.0));
+                self.find(format!("node {} has an id that was never allocated", id.0));
             }
             self.add_live(row.place, NODE_UNITS);
             let named = self.node_references.remove(&id).unwrap_or(0);
             if is_miscounted(row.reference_count, named, state.pending.contains(&id)) {
                 let counted = row.reference_count;
-                self.find(format!("node {} is named {named} times, but {counted} counted", id.0));
+                self.find(format!("node {} has {named} references, but counts {counted}", id.0));
             }
             let counts = self.node_counts.get(&id).copied().unwrap_or_default();
             if (counts.mapped, counts.data) != (row.mapped_blocks, row.data_blocks) {
-                self.find(format!("node {} counts its blocks wrongly: {counts:?}, {row:?}", id.0));
+                self.find(format!("node {} has wrong counts of blocks: {counts:?}, {row:?}", id.0));
             }
         }
         for (id, named) in std::mem::take(&mut self.node_references) {
-            self.find(format!("node {} is named {named} times, but has no row", id.0));
+            self.find(format!("node {} has {named} references, but no row", id.0));
         }
         Ok(())
     }
@@ -266,7 +266,7 @@ impl Checker<'_> {
         for (id, row) in rows {
             self.report.chunks += 1;
             let Some(row) = row else {
-                self.find(format!("the row of chunk {} is impossible", id.0));
+                self.find(format!("the row of chunk {} is invalid", id.0));
                 continue;
             };
             self.add_live(row.place, row.share_units());
@@ -278,17 +278,17 @@ impl Checker<'_> {
                 .is_some_and(|(first, count)| id.0 < first + u64::from(*count));
             if is_miscounted(row.reference_count, named, staged) {
                 let counted = row.reference_count;
-                self.find(format!("chunk {} is named {named} times, but {counted} counted", id.0));
+                self.find(format!("chunk {} has {named} references, but counts {counted}", id.0));
             }
             if id.0 >= state.next_chunk {
-                self.find(format!("chunk {} has an id that was not given yet", id.0));
+                self.find(format!("chunk {} has an id that was never allocated", id.0));
             }
             if options.data && !row.place.is_none() {
                 self.read_chunk(&mut reader, id, &row);
             }
         }
         for (id, named) in std::mem::take(&mut self.chunk_references) {
-            self.find(format!("chunk {} is named {named} times, but has no row", id.0));
+            self.find(format!("chunk {} has {named} references, but no row", id.0));
         }
         Ok(())
     }
@@ -297,7 +297,7 @@ impl Checker<'_> {
         self.report.chunks_read += 1;
         if read_chunk(&self.world.medium, reader, &Stored { id, row: *row }).is_err() {
             let offset = self.world.medium.geometry_of(row.place.segment).offset_bytes(row.place);
-            self.find(format!("chunk {} at byte {offset} is not what was written", id.0));
+            self.find(format!("chunk {} at byte {offset} differs from what was written", id.0));
         }
     }
 
@@ -357,7 +357,7 @@ impl Checker<'_> {
         let stored: Vec<(u64, Place)> = leaves.map(Leaves::firsts).unwrap_or_default();
         let of_row = |(number, row): (u64, Option<LeafRow>)| Some((number, row?.first.page.place));
         if rows.into_iter().map(of_row).collect::<Option<Vec<_>>>() != Some(stored) {
-            self.find("the rows of leaves are not what was captured of them".into());
+            self.find("the rows of leaves differ from what was captured".into());
         }
         self.report.findings.extend(state.config.finding());
     }
@@ -374,7 +374,7 @@ impl Checker<'_> {
             match world.medium.read_page(page) {
                 Err(error) => self.find(format!("{name} can't be read: {error}")),
                 Ok(read) if level == 0 && !state.segments.is_page(number, &read.content[..]) => {
-                    self.find(format!("{name} is not what was captured of it"));
+                    self.find(format!("{name} differs from what was captured"));
                 }
                 Ok(_) => {}
             }
@@ -387,7 +387,9 @@ impl Checker<'_> {
             let counted = self.live_units.remove(&segment).unwrap_or(0);
             if counted != u64::from(row.live_units) {
                 let noted = row.live_units;
-                self.find(format!("segment {segment} has {counted} live units, but {noted} noted"));
+                self.find(format!(
+                    "segment {segment} has {counted} live units, but counts {noted}"
+                ));
             }
             if row.state == SegmentState::Free && counted > 0 {
                 self.find(format!("segment {segment} is free, but {counted} units are live"));

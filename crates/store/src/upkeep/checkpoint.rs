@@ -20,7 +20,7 @@ use crate::checkpoint::{Capture, capture, free_dead, write};
 /// How many segments may refuse a checkpoint before it waits for its next turn: other writers
 /// detect a device that accepts nothing any more.
 const TRIES_MAX: usize = 256;
-const NO_PLACE: &str = "no place is left that takes a checkpoint";
+const NO_PLACE: &str = "no location is left that accepts a checkpoint";
 
 impl Store {
     /// Writes a checkpoint. Blocks, while the data path continues; for a background thread.

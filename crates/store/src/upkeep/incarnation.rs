@@ -43,7 +43,7 @@ impl Store {
             return Ok(());
         }
         if least >= ID_END {
-            let text = format!("no pool was started {least} times");
+            let text = format!("a pool was never started {least} times");
             return Err(StoreError::Damaged(text));
         }
         if now.is_stored {

@@ -237,7 +237,7 @@ fn of_unopenable(
         ..InspectReport::default()
     });
     let finding =
-        format!("the pool does not open, and holdfast salvage gets out what can be read: {text}");
+        format!("the pool does not open; `holdfast salvage` recovers what can be read: {text}");
     let findings = vec![finding];
     InspectReport { superblocks, labels, findings, ..known.unwrap_or_default() }
 }
@@ -344,13 +344,13 @@ impl fmt::Display for InspectReport {
             writeln!(f, "snapshot    {id}: {size} bytes, {mapped} mapped")?;
         }
         for (first, last) in &self.lost_volumes {
-            writeln!(f, "lost        what volumes {first} to {last} are, if there are such")?;
+            writeln!(f, "lost        the rows of volumes {first} to {last}, if they exist")?;
         }
         for LostRange { volume, offset_bytes, length_bytes } in &self.lost {
             writeln!(f, "lost        volume {volume}: {length_bytes} bytes at {offset_bytes}")?;
         }
         if self.lost_more > 0 {
-            writeln!(f, "lost        and {} ranges more", self.lost_more)?;
+            writeln!(f, "lost        and {} more ranges", self.lost_more)?;
         }
         for run in &self.map {
             writeln!(f, "map         block {} + {}: {}", run.block, run.count, run.kind)?;

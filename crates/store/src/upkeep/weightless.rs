@@ -1,10 +1,10 @@
 //! Chunks that count no units.
 //!
 //! The blocks of a compressed group share its units of 64 bytes. If there were fewer units than
-//! blocks, some of these counted none, so that a segment with one of them could be taken for empty,
-//! freed and overwritten. Such groups are not written any more ([`crate::chunks::pack`]); but pools
-//! may contain some. So a segment of the log from before this opening is not freed before its
-//! records were examined. What is found there is moved to where it counts, as by reclaim.
+//! blocks, some blocks counted none, so that a segment with one of them could be taken for empty,
+//! freed and overwritten. Such groups are no longer written ([`crate::chunks::pack`]), but pools
+//! may contain some. So a log segment from before this opening is freed only after its records were
+//! examined. Chunks found there are moved, as by reclaim, and then have units.
 
 use crate::upkeep::Store;
 use crate::upkeep::relocate::live_chunks;
@@ -18,7 +18,7 @@ pub(crate) fn holds_something(world: &World, segment: u32) -> bool {
 }
 
 impl Store {
-    /// Returns those of the segments that count nothing live which really are empty.
+    /// Returns those of the segments without counted live data that really are empty.
     pub(crate) fn without_weightless(&self, segments: Vec<u32>) -> Vec<u32> {
         let is_empty = |segment: &u32| {
             if self.writer.lock().state.segments.is_known(*segment) {

@@ -131,7 +131,7 @@ impl State {
 }
 
 pub(crate) fn missing_chunk(id: ChunkId) -> StoreError {
-    StoreError::Damaged(format!("chunk {} is named but does not exist", id.0))
+    StoreError::Damaged(format!("chunk {} is referenced but does not exist", id.0))
 }
 
 impl World {

@@ -42,7 +42,7 @@ impl Writer {
             record.close(self.log.columns(), header_blocks);
         }
         let readable = record.entries_bytes <= RECORD_ENTRIES_BYTES_MAX;
-        assert!(readable, "recovery takes no record with so many entries");
+        assert!(readable, "recovery would reject a record with so many entries");
         let moved_bytes = record.moved_blocks as u64 * BLOCK_BYTES;
         let sealed = self.seal(world, record, self.log.end(), self.log.end_own());
         let placed = self.early().then(|| self.place_early(world, &sealed));

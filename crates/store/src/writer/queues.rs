@@ -174,7 +174,7 @@ impl Queues {
 
     /// Puts back jobs that still wait for space.
     pub(crate) fn put_back_starved(&mut self, starved: Jobs) {
-        assert!(self.starved.is_empty(), "jobs that wait for space change places");
+        assert!(self.starved.is_empty(), "jobs that wait for space keep their order");
         self.starved = starved;
     }
 

@@ -57,7 +57,11 @@ impl Room {
     pub(super) fn free(&mut self, pieces: &[SectorRange]) {
         for piece in pieces {
             let end = self.used.remove(&piece.start.0);
-            assert_eq!(end, Some(piece.start.0 + piece.count.0), "room is freed once, and wholly");
+            assert_eq!(
+                end,
+                Some(piece.start.0 + piece.count.0),
+                "a piece is freed once and completely"
+            );
         }
     }
 
@@ -92,20 +96,20 @@ mod tests {
     }
 
     #[test]
-    fn pieces_that_overlap_or_do_not_fit_are_not_taken() {
+    fn pieces_that_overlap_or_do_not_fit_are_refused() {
         let mut room = Room::new(SectorCount(100));
         assert!(room.take(&[range(10, 10), range(30, 5)]));
         let bad = [range(5, 6), range(19, 1), range(12, 2), range(0, 100), range(95, 6)];
         for piece in bad.into_iter().chain([range(50, 0), range(u64::MAX, 1)]) {
             assert!(!room.take(&[range(60, 1), piece]), "{piece:?}");
         }
-        assert!(room.take(&[range(20, 10), range(60, 1)]), "a failure takes nothing");
+        assert!(room.take(&[range(20, 10), range(60, 1)]), "a failure allocates nothing");
         room.free(&[range(10, 10)]);
         assert!(room.take(&[range(5, 15)]));
     }
 
     #[test]
-    fn what_does_not_fit_takes_nothing() {
+    fn a_request_that_does_not_fit_allocates_nothing() {
         let mut room = Room::new(SectorCount(100));
         assert_eq!(room.allocate(&[range(0, 60), range(0, 60)]), None);
         assert_eq!(room.allocate(&[range(0, 100)]), Some(vec![range(0, 100)]));

@@ -166,11 +166,11 @@ impl Rods {
         let mut state = self.state.lock();
         let now_ms = self.now_ms.load(Ordering::Relaxed);
         if kept.rods.len() > TOKENS_MAX {
-            return Err("more ROD tokens than there can be");
+            return Err("too many ROD tokens");
         }
         let TokenMaker { key, next_id } = kept.maker;
         if next_id >= ID_END {
-            return Err("more ROD tokens than can have been made");
+            return Err("ROD tokens with impossible identifiers");
         }
         (state.key, state.next_id) = (key, next_id);
         state.ledger.durable_ids = next_id;
@@ -179,7 +179,7 @@ impl Rods {
                 return Err("a ROD token is not genuine");
             }
             if rod.pieces.len() > RANGES_MAX || !state.room.take(&rod.pieces) {
-                return Err("the room of a ROD can't be its own");
+                return Err("the space of a ROD overlaps that of another one");
             }
             let KeptRod { id, token, initiator, source, pieces, inactivity_s } = rod;
             let rod = Arc::new(Rod {

@@ -162,7 +162,7 @@ proptest! {
     /// The invariants hold at each step (assertions), refusals change nothing, and once everything
     /// is saved, the durable state equals the state in force.
     #[test]
-    fn what_is_durable_follows_what_is_in_force(
+    fn the_durable_state_follows_the_state_in_force(
         steps in proptest::collection::vec(step(), 1..60),
     ) {
         let mut world = World { target: target(), durable: Kept::default(), taken: None };
@@ -174,7 +174,7 @@ proptest! {
             let barred = |who| {
                 world.target.volumes().conflict(VOLUME, &nexus(who, 1), Access::Write)
             };
-            // A holder's commands don't conflict, and without a holder nobody's do.
+            // The holder's commands don't conflict, and without a holder no command does.
             for who in 1..4 {
                 let own = nexus(who, 1);
                 if now.exclusive.as_ref() == Some(&own) || now.holds(&own) {

@@ -40,7 +40,7 @@ fn held_by(kind: Kind, holder: NexusId) -> Kept {
 }
 
 #[test]
-fn an_invalid_state_is_not_put_in_force() {
+fn an_invalid_state_is_not_restored() {
     let all = held_by(Kind::WriteExclusiveAllRegistrants, nexus(9, 1));
     for kept in [Kept::default(), registered(), held_by(Kind::ExclusiveAccess, nexus(2, 1)), all] {
         assert_eq!(target().restore(Start::PowerOn, of_volume(kept)), Ok(()));
@@ -66,7 +66,7 @@ fn an_invalid_state_is_not_put_in_force() {
 
 #[test]
 #[should_panic(expected = "before any session")]
-fn nothing_is_put_in_force_behind_the_back_of_a_session() {
+fn nothing_is_restored_after_a_session_has_begun() {
     let target = target();
     let luns = Arc::new(LunMap::default());
     let _nexus = target.new_nexus(nexus(1, 1).host, 1, &luns);
@@ -75,7 +75,7 @@ fn nothing_is_put_in_force_behind_the_back_of_a_session() {
 
 /// RESERVE and REGISTER that were both admitted before either was executed.
 #[test]
-fn reserve_and_register_exclude_each_other_however_they_meet() {
+fn reserve_and_register_exclude_each_other_in_any_order() {
     let asked = |nexus| Asked {
         nexus,
         action: Action::Register,
@@ -99,7 +99,7 @@ fn reserve_and_register_exclude_each_other_however_they_meet() {
 }
 
 #[test]
-fn a_power_on_leaves_what_has_aptpl_and_nothing_of_what_else_there_is() {
+fn a_power_on_keeps_only_state_with_aptpl() {
     let all = Kept {
         generation: 7,
         aptpl: true,
@@ -113,8 +113,8 @@ fn a_power_on_leaves_what_has_aptpl_and_nothing_of_what_else_there_is() {
     assert!(Kept { exclusive: Some(nexus(1, 1)), ..Kept::default() }.after_power_on().is_empty());
 }
 
-/// A host that sees many units and uses one is checked for the others' events once, not with each
-/// command; and misses none of its own.
+/// The events of other units are checked once for a host that sees many units and uses one, not
+/// with each command; and it misses none of its own.
 #[test]
 fn a_command_does_not_search_other_units_for_unit_attentions() {
     let luns = luns(1000);
@@ -151,10 +151,10 @@ fn told(nexus: &Nexus, volume: u64) -> Vec<Attention> {
     std::iter::from_fn(|| nexus.take_attention(VolumeId(volume))).collect()
 }
 
-/// To hosts a planned switch is only a change of paths; pending notifications are delivered
+/// For hosts a planned switch is only a change of paths; pending notifications are delivered
 /// afterwards.
 #[test]
-fn a_session_that_moves_keeps_pending_attentions_and_gets_its_path_states() {
+fn a_moved_session_keeps_pending_attentions_and_gets_path_states() {
     let (before, after) = (target(), target());
     let live = before.new_nexus(nexus(1, 1).host, 1, &luns(3));
     for unit in [1, 2] {
@@ -168,7 +168,7 @@ fn a_session_that_moves_keeps_pending_attentions_and_gets_its_path_states() {
     let goes_on = after.new_nexus(nexus(1, 1).host, 1, &luns(3));
     assert_eq!(told(&goes_on, 1), [Attention::AccessState, Attention::Capacity]);
     assert_eq!(told(&goes_on, 2), [Attention::TargetReset]);
-    assert_eq!(told(&goes_on, 3), [Attention::PowerOn], "it was never asked for");
+    assert_eq!(told(&goes_on, 3), [Attention::PowerOn], "it was never taken");
     // A nexus that logs in has lost a session, as after any takeover.
     let other = after.new_nexus(nexus(2, 1).host, 1, &luns(3));
     assert_eq!(told(&other, 1), [Attention::NexusLoss]);

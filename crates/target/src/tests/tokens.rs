@@ -195,7 +195,7 @@ impl Machine {
                 a.start.0 < b.start.0 + b.count.0 && b.start.0 < a.start.0 + a.count.0
             };
             let shared = copy.pieces.iter().any(|a| row.pieces.iter().any(|b| overlap(a, b)));
-            assert!(!shared, "room of token {} is used again", row.id);
+            assert!(!shared, "space of token {} is reused", row.id);
         }
     }
 }
@@ -206,7 +206,7 @@ fn id_of(token: &Token) -> u64 {
 
 proptest! {
     #[test]
-    fn tokens_that_hosts_have_and_no_others_hold_over_a_takeover(
+    fn only_tokens_that_hosts_have_survive_a_takeover(
         steps in prop::collection::vec(step(), 1..120),
     ) {
         let mut machine = Machine::new();
@@ -222,7 +222,7 @@ fn made(target: &Target) -> KeptRods {
     let rods = target.rods();
     let ranges = [SectorRange::new(3, 5), SectorRange::new(90, 8)];
     let rod = rods.reserve(VolumeId(1), &ranges, 400, "a", [1; 512]).unwrap();
-    let Change::Unsaved(change) = rods.publish(&rod) else { panic!("it is to be written") };
+    let Change::Unsaved(change) = rods.publish(&rod) else { panic!("it must be saved") };
     assert_eq!(rods.find(&rod.token).err(), Some(TokenError::Unknown), "it is not durable yet");
     let unsaved = rods.unsaved().unwrap();
     let maker = unsaved.maker.unwrap();
@@ -246,7 +246,7 @@ fn a_power_on_ends_tokens() {
 }
 
 #[test]
-fn kept_tokens_that_make_no_sense_are_not_put_in_force() {
+fn invalid_stored_tokens_are_not_restored() {
     let good = made(&target());
     let rod = good.rods[0].clone();
     let with = |rods: Vec<KeptRod>| KeptRods { rods, ..good.clone() };

@@ -73,13 +73,13 @@ impl Leaves {
                 (count + 1, bytes + pair_bytes(key, value))
             });
             if (count, bytes) != (leaf.count, leaf.bytes) {
-                return Some(format!("leaf {} counts its pairs wrongly", leaf.number));
+                return Some(format!("leaf {} has a wrong count of pairs", leaf.number));
             }
             dirty_blocks += if self.dirty.contains(cut) { blocks_of(bytes) } else { 0 };
         }
         let counted: usize = self.by_cut.values().map(|leaf| leaf.count).sum();
         let is_wrong = counted != pairs.len() || dirty_blocks != self.dirty_blocks;
-        is_wrong.then(|| "the leaves of the key-value space do not add up".to_string())
+        is_wrong.then(|| "the counts of the key-value space's leaves are wrong".to_string())
     }
 
     /// Returns the numbers of leaves with a piece for which `is_meant` returns true.

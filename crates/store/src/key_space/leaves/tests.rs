@@ -75,7 +75,7 @@ fn assert_holds(medium: &Medium, pairs: &Pairs) -> Leaves {
         stored: stored.clone(),
         pairs: pairs.clone(),
     });
-    let (leaves, found) = Leaves::stored(leaves.collect()).expect("the leaves are apart");
+    let (leaves, found) = Leaves::stored(leaves.collect()).expect("the leaves do not overlap");
     assert!(found == *pairs);
     leaves
 }
@@ -87,7 +87,7 @@ fn value(state: &mut u64) -> Vec<u8> {
 }
 
 #[test]
-fn leaves_hold_what_was_set_whatever_is_set_and_captured() {
+fn leaves_hold_all_pairs_after_any_sets_and_captures() {
     for seed in 0..18 {
         let mut state = seed;
         let mut space = KeySpace::default();
@@ -145,7 +145,7 @@ fn leaves_hold_what_was_set_whatever_is_set_and_captured() {
 }
 
 #[test]
-fn keys_that_come_in_order_fill_their_leaves() {
+fn keys_added_in_order_fill_their_leaves() {
     let mut space = KeySpace::default();
     space.divide();
     let mut bytes = 0;
@@ -194,7 +194,7 @@ fn a_change_touches_few_leaves_however_many_there_are() {
 }
 
 #[test]
-fn leaves_that_make_no_sense_are_none() {
+fn inconsistent_leaves_are_rejected() {
     let leaf = |number, keys: &[&str]| StoredLeaf {
         number,
         stored: Vec::new(),

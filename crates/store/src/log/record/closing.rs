@@ -20,7 +20,7 @@ impl Record {
         if columns > 1 && self.packed.len_bytes() > 0 {
             pad_blocks = self.spread(columns, header_blocks * UNITS_PER_BLOCK + base);
             let blocks = u16::try_from(header_blocks).ok().and_then(NonZeroU16::new);
-            assert!(blocks.is_some(), "{header_blocks} blocks are no header");
+            assert!(blocks.is_some(), "{header_blocks} is no valid number of header blocks");
             self.header_blocks = blocks;
         }
         self.frames.extend(self.packed.take());

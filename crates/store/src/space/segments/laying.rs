@@ -51,7 +51,11 @@ impl Segments {
     /// Puts back segments whose layout was or was not changed.
     pub(crate) fn laid_anew(&mut self, segments: Vec<u32>) {
         for segment in segments {
-            assert_eq!(self.row(segment).state, SegmentState::Free, "it was opened meanwhile");
+            assert_eq!(
+                self.row(segment).state,
+                SegmentState::Free,
+                "opened during a layout change"
+            );
             self.free.insert(segment);
         }
     }

@@ -17,11 +17,11 @@ impl Segments {
         let mut segments = Self::new(geometry, version);
         segments.is_in_stream = true;
         if bytes.len() != segments.rows.len() * SHORT_SEGMENT_ROW_BYTES {
-            return Err(StoreError::Damaged("the segment table has another length".into()));
+            return Err(StoreError::Damaged("the segment table has a wrong length".into()));
         }
         for (index, raw) in bytes.chunks_exact(SHORT_SEGMENT_ROW_BYTES).enumerate() {
             let row = SegmentRow::decode_short(raw)
-                .ok_or_else(|| StoreError::Damaged("an impossible segment row".into()))?;
+                .ok_or_else(|| StoreError::Damaged("an invalid segment row".into()))?;
             segments.read(geometry, index as u32, row)?;
         }
         Ok(segments)
@@ -35,7 +35,9 @@ impl Segments {
         row: SegmentRow,
     ) -> Result<(), StoreError> {
         if u64::from(row.live_units) * format::PLACE_UNIT_BYTES > geometry.segment_bytes() {
-            return Err(StoreError::Damaged(format!("segment {segment} is more than full")));
+            return Err(StoreError::Damaged(format!(
+                "segment {segment} counts more than it holds"
+            )));
         }
         if row.state != SegmentState::Free {
             self.free.remove(segment);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_dead_segment_of_metadata_becomes_one_of_the_log_in_recovery() {
+fn recovery_frees_a_dead_metadata_segment_for_the_log() {
     let geometry = Geometry::for_capacity(1 << 30).unwrap();
     let mut segments = Segments::new(geometry, FormatVersion::V3);
     let segment = segments.open(SegmentState::Metadata, 1).unwrap();
@@ -13,7 +13,7 @@ fn a_dead_segment_of_metadata_becomes_one_of_the_log_in_recovery() {
 }
 
 #[test]
-fn sums_are_those_of_the_rows_whatever_happens_to_them() {
+fn sums_match_the_rows_after_any_changes() {
     let geometry = Geometry::for_capacity(1 << 30).unwrap();
     let mut segments = Segments::new(geometry, FormatVersion::V3);
     let (readers, images) = Default::default();

@@ -24,7 +24,7 @@ fn with_a_damaged_leaf() -> (Pool, Store, What) {
 }
 
 #[test]
-fn a_damaged_leaf_refuses_what_needs_it_and_nothing_else() {
+fn only_requests_that_need_a_damaged_leaf_are_refused() {
     let (pool, store, leaf) = with_a_damaged_leaf();
     let [one, other] = pool.volumes;
     let medium = |sector| Err(VolumeError::Medium { sector: Sector(sector) });
@@ -52,7 +52,7 @@ fn a_damaged_leaf_refuses_what_needs_it_and_nothing_else() {
     };
     assert_eq!(copy(80, 4 * MIB, 8), medium(80));
     assert_eq!(copy(MIB, 80, 8), medium(80));
-    // As a whole it can be copied: what is lost stays lost there.
+    // It can be copied as a whole: lost blocks stay lost in the copy.
     assert_eq!(copy(0, 5 * MIB, MIB), Ok(()));
     assert_eq!(read_at(5 * MIB + 16, 8), medium(5 * MIB + 16));
     assert!(!store.has_failed());
@@ -114,9 +114,9 @@ fn a_damaged_leaf_can_be_overwritten_unmapped_cut_off_and_destroyed() {
     }
 }
 
-/// A copy that is not applied yet brings a damaged leaf to the target of a write.
+/// A copy that is not applied yet places a damaged leaf where a write goes.
 #[test]
-fn a_write_behind_a_copy_of_a_damaged_leaf_is_refused_and_the_store_goes_on() {
+fn a_write_after_a_copy_of_a_damaged_leaf_is_refused_and_the_store_continues() {
     let (pool, store, _) = with_a_damaged_leaf();
     let one = pool.volumes[0];
     let token = |id| crate::Token { id, ..store.waiting_token() };
@@ -136,7 +136,7 @@ fn a_write_behind_a_copy_of_a_damaged_leaf_is_refused_and_the_store_goes_on() {
 
 /// The page that the next chunks would share with older ones is damaged: their ids are given up.
 #[test]
-fn new_blocks_find_rows_beside_a_damaged_page() {
+fn new_blocks_get_rows_next_to_a_damaged_page() {
     let pool = make();
     let store = Store::load(pool.disk.clone(), COLD).unwrap();
     store.checkpoint().unwrap();

@@ -9,10 +9,10 @@ fn data(index: u64) -> Vec<u8> {
     distinct(8, index + 1)
 }
 
-/// Nothing that volumes of a lost page reference is freed, none of their ids is reused, and once
-/// the page is readable they are there again.
+/// Nothing that volumes of a lost page refer to is freed, none of their ids is reused, and once the
+/// page is readable they are there again.
 #[test]
-fn volumes_of_a_lost_page_are_medium_error_and_the_others_are_served() {
+fn volumes_of_a_lost_page_report_medium_error_and_others_are_served() {
     let (disk, store) = super::super::pool(1 << 30);
     let ids: Vec<VolumeId> = (0..VOLUMES).map(|_| volume(&store, MIB)).collect();
     for (index, id) in (0..).zip(&ids) {
@@ -55,7 +55,7 @@ fn volumes_of_a_lost_page_are_medium_error_and_the_others_are_served() {
         assert_eq!(store.pool_status().data_bytes, live_bytes);
         // Blocks that they share with others lose the others' references only.
         write(&store, ids[3], 8, &[0; 4096]).unwrap();
-        assert!(volume(&store, MIB).0 > ids[299].0, "ids are not given again");
+        assert!(volume(&store, MIB).0 > ids[299].0, "ids are not reused");
         while store.housekeep() {}
         store.checkpoint().unwrap();
         store.checkpoint().unwrap();
@@ -74,10 +74,10 @@ fn volumes_of_a_lost_page_are_medium_error_and_the_others_are_served() {
     assert_sound(&store);
 }
 
-/// Changes that the log made to a lost volume are lost permanently: its own row says so. Its
-/// earlier content is gone, whether or not the page becomes readable again.
+/// Changes by the log to a lost volume are lost permanently: its own row says so. Its earlier
+/// content is lost, whether or not the page becomes readable again.
 #[test]
-fn what_the_log_made_of_a_lost_volume_stays_lost() {
+fn changes_of_the_log_to_a_lost_volume_stay_lost() {
     let (disk, store) = super::super::pool(1 << 30);
     let ids: Vec<VolumeId> = (0..VOLUMES).map(|_| volume(&store, MIB)).collect();
     for (index, id) in (0..).zip(&ids) {
@@ -111,12 +111,12 @@ fn what_the_log_made_of_a_lost_volume_stays_lost() {
                 assert!(read(&store, *id, 0, 8) == data(index), "volume {id}");
             }
         }
-        assert!(volume(&store, MIB).0 > clone.0, "its id is not given again");
+        assert!(volume(&store, MIB).0 > clone.0, "its id is not reused");
         store.checkpoint().unwrap();
     }
 }
 
-/// A page in which the next volume would have its row is left alone: the next id is after it.
+/// A page in which the next volume would have its row is skipped: the next id is after it.
 #[test]
 fn a_new_volume_gets_a_row_that_can_be_written() {
     let (disk, store) = super::super::pool(1 << 30);

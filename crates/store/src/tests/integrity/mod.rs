@@ -255,7 +255,7 @@ fn a_pass_over_a_sound_pool_finds_nothing_and_reads_it_all() {
     assert_eq!(store.scrub_step(64, 7).unwrap(), ScrubStep::Idle);
 }
 
-/// With all metadata in memory, whatever bit of it flips, it is rewritten, and nothing is lost.
+/// With all metadata in memory, any flipped bit of it is rewritten, and nothing is lost.
 #[test]
 fn a_flipped_bit_of_each_class_is_found_and_repaired_from_memory() {
     let probe = make();
@@ -287,7 +287,7 @@ fn a_flipped_bit_of_each_class_is_found_and_repaired_from_memory() {
 }
 
 #[test]
-fn a_record_that_rots_after_the_checkpoint_is_superseded() {
+fn a_corrupt_record_is_superseded_by_a_checkpoint() {
     for part in 0..3 {
         let pool = make();
         let store = open(&pool);
@@ -311,7 +311,7 @@ fn a_record_that_rots_after_the_checkpoint_is_superseded() {
 }
 
 #[test]
-fn what_no_checksum_covers_is_never_read() {
+fn bytes_without_a_checksum_are_never_read() {
     let pool = make();
     let store = open(&pool);
     let superblock = store.checkpointing.lock().superblock().clone();
@@ -338,7 +338,7 @@ fn what_no_checksum_covers_is_never_read() {
 }
 
 #[test]
-fn a_chunk_that_is_cached_is_written_anew() {
+fn a_damaged_chunk_is_rewritten_from_the_cache() {
     let pool = make();
     let store = Store::open(pool.disk.clone(), OpenOptions::default()).unwrap();
     assert_eq!(lost(&pool, &store), []);
@@ -357,7 +357,7 @@ fn a_chunk_that_is_cached_is_written_anew() {
 /// The pass continues while blocks are overwritten, freed and moved, and reports none of that as
 /// damage.
 #[test]
-fn what_changes_under_a_pass_is_not_damage() {
+fn changes_during_a_pass_are_not_damage() {
     for durability in [crate::Durability::Commit, crate::Durability::Flush] {
         let pool = make();
         let options = OpenOptions { durability, ..COLD };

@@ -1,4 +1,4 @@
-//! Reclaim meets a chunk that is not what was written.
+//! Reclaim finds a chunk that differs from what was written.
 
 use super::*;
 use crate::map::walk::entry_of;
@@ -13,7 +13,7 @@ fn place_of(store: &Store, volume: VolumeId, block: u64) -> Place {
 
 /// If moved, it would be covered by the checksums of a new record, which recovery trusts.
 #[test]
-fn a_chunk_that_has_rotted_stays_where_it_is_and_the_others_are_moved() {
+fn a_corrupt_chunk_is_not_moved_and_others_are() {
     const MIBS: u64 = 16;
     let (disk, store) = pool(256 << 20);
     let id = volume(&store, MIBS * MIB);

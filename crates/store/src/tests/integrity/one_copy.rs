@@ -30,7 +30,7 @@ fn for_each_copy(test: impl Fn(&Pool, What, u64)) {
 }
 
 #[test]
-fn one_bad_copy_of_each_class_costs_nothing_and_scrubbing_writes_it_anew() {
+fn one_bad_copy_of_each_class_costs_nothing_and_scrubbing_rewrites_it() {
     for_each_copy(|pool, what, at| {
         let store = open(pool);
         assert_eq!(lost(pool, &store), [], "{what:?}");
@@ -73,7 +73,7 @@ fn a_read_of_the_second_copy_repairs_the_first() {
 
 /// Both halves of a metadata segment lose something, but not the same.
 #[test]
-fn copies_of_different_things_may_be_bad_in_both_halves() {
+fn different_metadata_may_be_bad_in_both_halves() {
     let pool = make();
     let classes = classes(&Store::load(pool.disk.clone(), COLD).unwrap());
     let metadata =
@@ -125,9 +125,9 @@ fn a_bad_header_of_a_record_costs_nothing() {
     }
 }
 
-/// The last write is there, although its record is the last one that has entries.
+/// The last write is intact, although its record is the last one with entries.
 #[test]
-fn nothing_more_is_written_at_rest() {
+fn only_one_record_is_written_when_the_log_becomes_idle() {
     let pool = make();
     let store = open(&pool);
     let lsn = || store.writer.lock().log.end().lsn;

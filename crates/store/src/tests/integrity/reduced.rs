@@ -37,7 +37,7 @@ fn chunk_at(store: &Store, volume: VolumeId, block: u64) -> ChunkId {
 }
 
 #[test]
-fn a_flipped_bit_in_a_compressed_group_is_found_and_named() {
+fn a_flipped_bit_in_a_compressed_group_is_found_and_reported() {
     let mut lost_at_all = Vec::new();
     for bit in [3, 21 * 8 + 5, 77 * 8, 200 * 8 + 1, 300 * 8 + 6] {
         let (pool, store) = make_with(&prose(MIB, 1), Handling::default());
@@ -70,7 +70,7 @@ fn a_flipped_bit_in_a_compressed_group_is_found_and_named() {
 }
 
 #[test]
-fn a_compressed_group_that_is_cached_is_written_anew_block_by_block() {
+fn a_damaged_compressed_group_is_rewritten_from_the_cache_by_block() {
     let (pool, store) = make_with(&prose(MIB, 1), Handling::default());
     assert_eq!(lost(&pool, &store), []);
     store.checkpoint().unwrap();
@@ -95,7 +95,7 @@ fn a_compressed_group_that_is_cached_is_written_anew_block_by_block() {
 /// Three chunks with the same content, the last an alias of the second, and that one of the first:
 /// as they are in the log, and as a checkpoint has written them.
 #[test]
-fn damage_of_an_original_is_named_for_all_who_read_it_through_aliases() {
+fn damage_of_an_original_is_reported_for_all_its_aliases() {
     for checkpoints in 0..2 {
         let data = distinct(8, 5);
         let unshared = Handling { unshared: true, ..Handling::default() };

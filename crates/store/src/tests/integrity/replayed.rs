@@ -129,7 +129,7 @@ fn is_of_segments(class: &str) -> bool {
 /// all of that stays so after a checkpoint, after another opening, and once the bytes are readable
 /// again.
 #[test]
-fn a_log_over_any_damaged_page_or_node_loses_what_hangs_on_it() {
+fn replay_over_any_damaged_page_or_node_loses_only_its_dependents() {
     let probe = make_logged();
     let count = classes(&Store::load(probe.disk.clone(), COLD).unwrap()).len();
     let (mut lossy, mut healed) = (std::collections::BTreeSet::new(), 0);

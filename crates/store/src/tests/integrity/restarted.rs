@@ -6,10 +6,10 @@ use super::*;
 const NEEDED: [&str; 4] =
     ["rows of leaves", "directory of segments", "segment rows", "key-value leaf"];
 
-/// A pool that was just opened: what is not in memory is lost, and named block by block. The same
-/// holds where the log after the checkpoint has to change what is lost. Without one of the streams,
-/// a leaf of the key-value space or a page of the segment table the pool reports damage, and does
-/// not open.
+/// A pool that was just opened: what is not in memory is lost, and reported block by block. The
+/// same holds if the log after the checkpoint has to change what is lost. Without one of the
+/// streams, a leaf of the key-value space or a page of the segment table the pool reports damage,
+/// and does not open.
 #[test]
 fn a_flipped_bit_of_each_class_never_reads_as_data_after_a_restart() {
     let (mut refused, lossy) = behind_a_restart(make);
@@ -58,7 +58,7 @@ fn behind_a_restart(make: fn() -> Pool) -> (Vec<&'static str>, Vec<&'static str>
         let findings = scrub(&store);
         let lost = lost(&pool, &store);
         if class == "volume rows" {
-            // Nobody knows what these volumes were: each request to them gets MEDIUM ERROR.
+            // The content of these volumes is unknown: each request to them gets MEDIUM ERROR.
             assert!(pool.volumes.iter().all(|id| store.is_lost(*id)));
             assert_eq!(lost.len(), 2 * (8 << 20) / 4096);
             found(&findings, what, at);
@@ -68,7 +68,7 @@ fn behind_a_restart(make: fn() -> Pool) -> (Vec<&'static str>, Vec<&'static str>
         assert!(named(&findings) == lost, "{class} {what:?}: {findings:?}");
         assert!(told == lost, "{class} {what:?}: inspect names other blocks than reads lose");
         if ["superblock", "label"].contains(&class) {
-            // The epoch that opening takes is written over the older copy; a label is repaired.
+            // Opening writes its epoch over the older copy, and repairs a label.
             assert!(findings.is_empty() || findings[0].repair == Repair::Done, "{findings:?}");
             continue;
         }

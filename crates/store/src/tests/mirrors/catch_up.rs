@@ -18,7 +18,7 @@ impl Pool {
                 return;
             }
         }
-        panic!("there is always more to do");
+        panic!("maintenance never ends");
     }
 
     /// Opens the pool from one of its disks alone.
@@ -28,7 +28,7 @@ impl Pool {
 }
 
 #[test]
-fn a_device_that_was_out_has_all_once_it_has_caught_up() {
+fn a_returned_device_has_everything_after_catching_up() {
     let pool = make(2);
     let id = volume(&pool.store, 64 * MIB);
     let data = distinct(8 * MIB, 1);
@@ -139,7 +139,7 @@ fn a_device_catches_up_during_writes_reclaim_and_checkpoints() {
 }
 
 #[test]
-fn what_was_on_its_way_when_a_device_came_is_waited_for() {
+fn writes_in_flight_when_a_device_returns_are_waited_for() {
     let pool = make(2);
     let id = volume(&pool.store, MIB);
     pool.mirrors.take_out(1, "a test").unwrap();
@@ -151,7 +151,7 @@ fn what_was_on_its_way_when_a_device_came_is_waited_for() {
         VolumeRequest::Write { volume: id, range, data: DataOut::from_bytes(&data, 0), fua: false };
     assert!(matches!(pool.store.start(request, token), crate::Started::Queued));
     let commit = pool.store.take_commit().unwrap();
-    // It went to the other device only.
+    // It was written to the other device only.
     pool.store.write_out(&commit).unwrap();
     pool.mirrors.take_back(1).unwrap();
     for _ in 0..100 {
@@ -166,7 +166,7 @@ fn what_was_on_its_way_when_a_device_came_is_waited_for() {
 }
 
 #[test]
-fn a_device_that_fails_meanwhile_begins_anew_when_it_is_taken_back() {
+fn a_device_that_fails_while_catching_up_restarts_when_it_returns() {
     let (pool, id, data) = with_log();
     pool.mirrors.take_out(1, "a test").unwrap();
     write(&pool.store, id, 1024, &distinct(8, 5)).unwrap();
@@ -188,13 +188,13 @@ fn a_device_that_fails_meanwhile_begins_anew_when_it_is_taken_back() {
 
 /// The lost device has a record that no other has, and that was given up without it.
 #[test]
-fn what_was_given_up_without_a_device_does_not_come_back_with_it() {
+fn a_record_abandoned_without_a_device_does_not_return_with_it() {
     given_up_and_caught_up(Durability::Commit);
 }
 
 /// Then no record without entries is written after the log's end.
 #[test]
-fn nor_does_it_where_answers_do_not_wait_for_records() {
+fn an_abandoned_record_does_not_return_with_early_acknowledgement() {
     given_up_and_caught_up(Durability::Flush);
 }
 
@@ -225,7 +225,7 @@ fn given_up_and_caught_up(durability: Durability) {
 /// A crash tears the header of the last record, and the payload of the next one, which has the only
 /// copy of that header left. The next one is given up, so a device that catches up never gets it.
 #[test]
-fn who_catches_up_has_the_last_record_although_its_header_was_left_in_the_next_one_only() {
+fn catching_up_copies_a_record_whose_header_is_only_in_the_next_one() {
     let flush = OpenOptions { durability: Durability::Flush, ..COLD };
     let pool = make(2);
     let id = volume(&pool.store, MIB);
@@ -263,7 +263,7 @@ fn who_catches_up_has_the_last_record_although_its_header_was_left_in_the_next_o
 
 /// A block that no device can read is lost, and does not stop the copying of others.
 #[test]
-fn a_bad_block_of_the_other_device_keeps_none_from_catching_up() {
+fn a_bad_block_of_the_other_device_does_not_stop_catching_up() {
     let (pool, id, data) = with_log();
     pool.mirrors.take_out(1, "a test").unwrap();
     let place = pool.chunks()[5].1.place;
@@ -275,9 +275,10 @@ fn a_bad_block_of_the_other_device_keeps_none_from_catching_up() {
     assert!(read(&pool.reopened().store, id, 0, 128) == data, "the first can read it again");
 }
 
-/// What a device gets is compared with another one, if there is one; checksums show which is right.
+/// What a device receives is compared with another one, if there is one; checksums show which is
+/// right.
 #[test]
-fn a_device_gets_what_was_written_although_another_one_lies() {
+fn a_device_receives_correct_data_although_another_one_returns_wrong_data() {
     for liar in [0, 2] {
         let (mut pool, id, data) = with_log_on(3);
         let place = pool.chunks()[5].1.place;
@@ -295,7 +296,7 @@ fn a_device_gets_what_was_written_although_another_one_lies() {
 
 /// By the time it would be copied, a freed segment may hold something else.
 #[test]
-fn what_was_freed_since_is_not_copied() {
+fn segments_freed_since_are_not_copied() {
     let pool = make(2);
     let id = volume(&pool.store, 64 * MIB);
     pool.mirrors.take_out(1, "a test").unwrap();

@@ -14,7 +14,7 @@ fn of_blocks(count: usize, blocks: u64) -> (Pool, VolumeId, Vec<u8>) {
 }
 
 #[test]
-fn a_chunk_that_one_device_has_wrong_is_read_right_and_is_right_on_both_afterwards() {
+fn a_chunk_that_is_wrong_on_one_device_is_read_and_repaired() {
     for is_first in [false, true] {
         let (pool, id, data) = of_blocks(2, 4);
         let (chunk, row) = pool.chunks()[2];
@@ -42,7 +42,7 @@ fn a_chunk_that_one_device_has_wrong_is_read_right_and_is_right_on_both_afterwar
 }
 
 #[test]
-fn a_block_that_one_device_does_not_read_is_written_there_anew() {
+fn a_block_that_one_device_fails_to_read_is_rewritten() {
     let (pool, id, data) = of_blocks(2, 4);
     let place = pool.chunks()[1].1.place;
     let (block, first) = (pool.at(place) / 4096, pool.first(place));
@@ -70,7 +70,7 @@ fn of_groups() -> (Pool, VolumeId, Vec<u8>, Vec<(ChunkId, ChunkRow)>) {
 }
 
 #[test]
-fn neighbours_in_one_block_may_be_wrong_on_different_devices() {
+fn neighbors_in_one_block_may_be_wrong_on_different_devices() {
     let (pool, id, data, chunks) = of_groups();
     let block = |place: Place| place.block_start();
     let (first, next) = chunks
@@ -130,7 +130,7 @@ fn blocks_of_one_group_may_be_wrong_on_different_devices() {
 }
 
 #[test]
-fn what_is_wrong_on_all_devices_is_an_error_as_ever() {
+fn a_chunk_that_is_wrong_on_all_devices_is_an_error() {
     let (pool, id, data) = of_blocks(3, 4);
     let (chunk, row) = pool.chunks()[2];
     (0..3).for_each(|disk| pool.spoil(disk, row.place, 100 + disk as u64));
@@ -144,7 +144,7 @@ fn what_is_wrong_on_all_devices_is_an_error_as_ever() {
 }
 
 #[test]
-fn scrubbing_mends_what_is_wrong_in_any_copy() {
+fn scrubbing_repairs_errors_in_any_copy() {
     let (pool, id, data) = of_blocks(3, 64);
     let chunks = pool.chunks();
     pool.scrub();
@@ -165,7 +165,7 @@ fn scrubbing_mends_what_is_wrong_in_any_copy() {
 
 /// A device that is out has nothing right, and nothing is written to it.
 #[test]
-fn scrubbing_leaves_a_device_alone_that_is_out() {
+fn scrubbing_skips_a_device_that_is_out() {
     let (pool, ..) = of_blocks(2, 8);
     let place = pool.chunks()[3].1.place;
     pool.spoil(1, place, 9);
@@ -176,7 +176,7 @@ fn scrubbing_leaves_a_device_alone_that_is_out() {
 
 /// Reclaim moves what it can read from any copy.
 #[test]
-fn reclaim_moves_what_one_device_has_wrong() {
+fn reclaim_moves_chunks_that_are_wrong_on_one_device() {
     let (pool, id, data) = of_blocks(2, 64);
     let chunks = pool.chunks();
     let segment = chunks[0].1.place.segment;
@@ -198,7 +198,7 @@ fn reclaim_moves_what_one_device_has_wrong() {
 
 /// An inspection reads the right copy from any device, and writes nothing.
 #[test]
-fn a_pool_that_is_looked_at_is_not_mended() {
+fn inspection_repairs_nothing() {
     let (pool, ..) = of_blocks(2, 4);
     let place = pool.chunks()[1].1.place;
     pool.spoil(pool.first(place), place, 5);

@@ -4,7 +4,7 @@ use super::*;
 
 /// Every byte of its labels, roots, metadata and data changes while it is in use.
 #[test]
-fn a_device_all_of_whose_bytes_are_wrong_costs_nothing() {
+fn a_device_with_only_wrong_bytes_costs_nothing() {
     for wrong in 0..2 {
         let pool = make(2);
         let id = volume(&pool.store, 64 * MIB);

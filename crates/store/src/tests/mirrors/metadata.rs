@@ -17,9 +17,10 @@ impl Pool {
     }
 }
 
-/// All of them are read, or what only one device has wrong would be found when the others are gone.
+/// All copies are read; otherwise an error on only one device would be found when the others are
+/// gone.
 #[test]
-fn scrubbing_finds_what_is_wrong_in_any_copy_of_metadata() {
+fn scrubbing_finds_errors_in_any_copy_of_metadata() {
     for count in [2, 3, 5] {
         let (pool, id, data) = with_page(count);
         let copies = 2 * count.min(3);
@@ -42,7 +43,7 @@ fn scrubbing_finds_what_is_wrong_in_any_copy_of_metadata() {
     }
 }
 
-/// That a device is out is not damage.
+/// A missing device is not damage.
 #[test]
 fn scrubbing_reads_no_metadata_of_a_device_that_is_out() {
     let (pool, ..) = with_page(3);
@@ -60,10 +61,10 @@ fn with_page(count: usize) -> (Pool, VolumeId, Vec<u8>) {
     (pool, id, data)
 }
 
-/// The copy of metadata that a device gets may be that of a liar. Nothing tells while it is copied;
-/// but the other copies differ, and then all of them are verified.
+/// The copy of metadata that a device receives may come from a device with wrong data. This is not
+/// detected during the copy, but then the copies differ, and all of them are verified.
 #[test]
-fn metadata_of_a_device_that_lies_is_repaired_after_another_one_has_got_it() {
+fn wrong_metadata_copied_to_another_device_is_repaired() {
     for count in [3, 5] {
         for nth in 0..2 * 3 {
             let (mut pool, id, data) = with_page(count);

@@ -20,7 +20,7 @@ pub(in crate::tests) fn records(store: &Store) -> Vec<LogPosition> {
     found
 }
 
-/// A pool of two devices with some records after its checkpoint.
+/// A pool of two devices with records after its checkpoint.
 pub(super) fn with_log() -> (Pool, VolumeId, Vec<u8>) {
     with_log_on(2)
 }
@@ -54,7 +54,7 @@ fn a_record_whose_header_is_torn_on_one_device_is_found() {
 
 /// The first record of a segment is searched on all devices.
 #[test]
-fn the_first_record_of_a_segment_is_found_where_one_device_has_lost_it() {
+fn the_first_record_of_a_segment_is_found_if_one_device_has_lost_it() {
     let pool = make(2);
     let id = volume(&pool.store, 64 * MIB);
     pool.store.checkpoint().unwrap();
@@ -110,9 +110,9 @@ fn a_record_that_only_one_device_has_is_on_all_after_recovery() {
     }
 }
 
-/// A record that was never answered may be lost, but then on all devices.
+/// A record that was never acknowledged may be lost, but then on all devices.
 #[test]
-fn a_record_that_no_device_has_whole_is_not_there() {
+fn a_record_that_no_device_has_completely_is_dropped() {
     let (pool, id, data) = with_log();
     let last = *records(&pool.store).last().unwrap();
     let disks = pool.crashed();
@@ -125,7 +125,7 @@ fn a_record_that_no_device_has_whole_is_not_there() {
 }
 
 #[test]
-fn who_only_looks_finds_such_a_record_and_leaves_it_as_it_is() {
+fn inspection_finds_such_a_record_and_does_not_change_it() {
     let (pool, id, data) = with_log();
     let last = *records(&pool.store).last().unwrap();
     let disks = pool.crashed();
@@ -140,7 +140,7 @@ fn who_only_looks_finds_such_a_record_and_leaves_it_as_it_is() {
 
 /// Scrubbing checks headers on all devices.
 #[test]
-fn scrubbing_mends_a_header_that_one_device_has_lost() {
+fn scrubbing_repairs_a_header_that_one_device_has_lost() {
     let (pool, ..) = with_log();
     let at = records(&pool.store)[7];
     let header = Place::of_block(at.segment, at.block);

@@ -26,7 +26,7 @@ const PARTS: u64 = 3;
 static WRITTEN_AGAIN: AtomicU64 = AtomicU64::new(0);
 
 #[test]
-fn a_reader_never_sees_what_was_written_where_it_reads() {
+fn a_reader_never_sees_new_content_of_a_reused_location() {
     explore("readers and reclaim", 600, run);
     assert!(WRITTEN_AGAIN.load(Relaxed) > 0, "no segment was written again");
 }

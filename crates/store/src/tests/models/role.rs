@@ -1,6 +1,6 @@
 //! The writer's role: front ends, a blocking caller, and background work all take commits, write
-//! them, and pass the role on. Each request is answered once; an answered write is visible, and
-//! stays; nobody waits forever.
+//! them, and pass the role on. Each request is answered once; an acknowledged write is visible, and
+//! stays; no thread waits forever.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -23,12 +23,12 @@ const SHARED: u64 = FRONT_ENDS + 1;
 const ROUNDS: u64 = 2;
 
 #[test]
-fn the_role_is_handed_on_and_nobody_is_forgotten() {
+fn the_role_is_passed_on_and_every_request_is_answered() {
     explore("role, commit", 500, || run(Durability::Commit));
 }
 
 #[test]
-fn the_role_is_handed_on_where_answers_come_early() {
+fn the_role_is_passed_on_with_early_acknowledgement() {
     explore("role, flush", 500, || run(Durability::Flush));
 }
 
@@ -90,7 +90,7 @@ struct Model {
 }
 
 impl Model {
-    /// Counts one down that has no more work.
+    /// Decrements the number of threads that still have work.
     fn end_one(&self) {
         let mut busy = self.busy.lock();
         *busy -= 1;
@@ -190,7 +190,7 @@ fn maintain(model: &Model) {
     }
 }
 
-/// The purpose of a front end's request.
+/// What a front end has requested.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     Own(u64),

@@ -22,8 +22,8 @@ const STEPS_MAX: usize = 1_000_000;
 /// For each thread of a model; the unused part takes no memory.
 const STACK_BYTES: usize = 1 << 20;
 
-/// Runs a model in this many orders, or in those that the environment asks for, each time from its
-/// start. Names an order in which it fails or deadlocks.
+/// Runs a model in this many orders, or in those that the environment selects, each time from its
+/// start. Prints an order in which it fails or deadlocks.
 pub(super) fn explore(name: &str, orders: u64, model: fn()) {
     let number = |variable| {
         let text = std::env::var(variable).ok();
@@ -43,7 +43,7 @@ pub(super) fn explore(name: &str, orders: u64, model: fn()) {
     let count = taken.orders.load(Relaxed);
     if let Err(why) = ended {
         let order = first + count - 1;
-        eprintln!("{name}: failed in order {order}; {ORDER}={order} takes it again");
+        eprintln!("{name}: failed in order {order}; {ORDER}={order} repeats it");
         resume_unwind(why);
     }
     eprintln!("{name}: {count} orders, {} steps each", taken.steps.load(Relaxed) / count.max(1));

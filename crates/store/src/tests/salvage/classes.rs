@@ -1,4 +1,4 @@
-//! One test for each class of damage: what it costs, and what it must not.
+//! One test for each class of damage: what it costs, and what it must not cost.
 
 use format::geometry::UNITS_PER_BLOCK;
 use format::page::PageRef;
@@ -51,7 +51,7 @@ fn chunk_at(store: &Store, volume: VolumeId, block: u64) -> ChunkId {
 }
 
 #[test]
-fn one_superblock_costs_nothing_and_both_cost_the_pool() {
+fn losing_one_superblock_costs_nothing_and_losing_both_costs_the_pool() {
     let pool = rich();
     for copy in SUPERBLOCK_OFFSETS_BYTES {
         let disk = pool.disk.copy();
@@ -144,7 +144,7 @@ fn segments_and_pending_nodes_are_not_needed() {
 }
 
 #[test]
-fn a_damaged_leaf_costs_what_the_log_has_not_set_since() {
+fn a_damaged_leaf_costs_only_blocks_that_the_log_has_not_set_since() {
     let pool = rich();
     let store = load(&pool.disk);
     let superblock = superblock(&pool.disk);
@@ -190,7 +190,7 @@ fn a_damaged_page_of_chunk_rows_costs_those_chunks() {
 }
 
 #[test]
-fn a_damaged_chunk_costs_the_blocks_that_are_it() {
+fn a_damaged_chunk_costs_only_the_blocks_that_refer_to_it() {
     let pool = rich();
     let store = load(&pool.disk);
     let superblock = superblock(&pool.disk);
@@ -212,7 +212,7 @@ fn a_damaged_chunk_costs_the_blocks_that_are_it() {
 
 /// Before a checkpoint the old location of a moved chunk is as good as the new one.
 #[test]
-fn a_chunk_that_was_moved_is_read_at_its_older_place() {
+fn a_moved_chunk_is_read_at_its_older_location() {
     let (disk, store) = pool(256 << 20);
     let id = volume(&store, 16 * MIB);
     (0..16).for_each(|mib| write(&store, id, mib * MIB, &distinct(MIB, mib)).unwrap());
@@ -251,7 +251,7 @@ fn a_damaged_record_in_the_middle_is_cut_only_on_request() {
         let disk = pool.disk.copy();
         disk.flip(*at, 8 * 8);
         let Err(SalvageError::LogIsCut(cut)) = Salvage::open(disk.clone(), WHOLE) else {
-            panic!("record {} was left out in silence", header.lsn);
+            panic!("record {} was dropped silently", header.lsn);
         };
         let followed = header.lsn - records[0].1.lsn;
         let LogCut { lsn, last_lsn, .. } = cut;
@@ -283,7 +283,7 @@ fn a_damaged_payload_costs_its_blocks_and_cuts_nothing() {
 /// Blocks that the device fails to read count as damaged, and so do those beyond the end of a
 /// truncated file.
 #[test]
-fn a_device_that_fails_costs_what_is_on_it() {
+fn unreadable_blocks_cost_only_their_content() {
     let pool = rich();
     let disk = pool.disk.copy();
     let one = *pool.content.keys().next().unwrap();
@@ -316,7 +316,7 @@ fn an_unreadable_log_is_cut_only_on_request() {
 
 /// The log spans several segments, and is damaged at the first record of one.
 #[test]
-fn a_record_at_the_beginning_of_a_segment_is_missed() {
+fn the_loss_of_a_record_at_the_start_of_a_segment_is_detected() {
     let (disk, store) = pool(256 << 20);
     let id = volume(&store, 64 * MIB);
     store.checkpoint().unwrap();
@@ -329,7 +329,7 @@ fn a_record_at_the_beginning_of_a_segment_is_missed() {
     let damaged = disk.copy();
     damaged.flip(at, 100);
     let Err(SalvageError::LogIsCut(cut)) = Salvage::open(damaged.clone(), WHOLE) else {
-        panic!("the log was cut in silence");
+        panic!("the log was cut silently");
     };
     assert_eq!(cut.lsn, header.lsn);
     assert_eq!(cut.last_lsn, Some(records.last().unwrap().1.lsn));

@@ -85,7 +85,7 @@ fn salvage(pool: &Rich, disk: &Arc<MemoryDisk>) -> (Lost, Option<crate::LogCut>)
 }
 
 #[test]
-fn all_of_a_sound_pool_is_salvaged_by_either_superblock() {
+fn everything_in_a_sound_pool_is_salvaged_with_either_superblock() {
     let pool = rich();
     for superblock in [None, Some(0), Some(1)] {
         let options = SalvageOptions { superblock, ..WHOLE };
@@ -113,7 +113,7 @@ fn salvage_writes_nothing() {
 }
 
 #[test]
-fn what_is_no_pool_is_refused() {
+fn a_disk_without_a_pool_is_refused() {
     let disk = MemoryDisk::new(1 << 30);
     let refused = Salvage::open(disk, CUT).err().unwrap();
     assert!(matches!(refused, SalvageError::Store(crate::StoreError::NotAPool(_))), "{refused}");
@@ -121,7 +121,7 @@ fn what_is_no_pool_is_refused() {
 
 /// A volume of 64 TiB costs only its content.
 #[test]
-fn a_thin_volume_is_told_by_what_is_in_it() {
+fn salvage_of_a_thin_volume_reports_only_its_content() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 64 << 31);
     let end = (64 << 31) - 8;

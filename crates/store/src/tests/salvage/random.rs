@@ -157,7 +157,7 @@ fn round(pool: &Rich, dependents: &Dependents, seed: u64, seen: &mut Seen) {
     }
     for lost in losses {
         let more: Vec<_> = lost.keys().filter(|block| !hanging.contains(block)).take(9).collect();
-        assert!(more.is_empty(), "{damage}: {more:?} do not hang on it");
+        assert!(more.is_empty(), "{damage}: {more:?} do not depend on it");
         seen.lossy += u64::from(!lost.is_empty());
     }
     seen.rounds += 1;

@@ -20,7 +20,7 @@ fn without(disks: &Disks, lost: &[usize]) -> Vec<Arc<MemoryDisk>> {
 }
 
 #[test]
-fn all_of_a_pool_is_salvaged_from_as_few_devices_as_have_it() {
+fn everything_is_salvaged_from_the_minimum_number_of_devices() {
     for (count, lost) in [(2, &[0][..]), (3, &[0, 2]), (4, &[]), (4, &[1, 2]), (6, &[0, 5])] {
         let pool = rich_on(count);
         for disk in &pool.disk {
@@ -59,7 +59,7 @@ fn with_three_devices_lost_salvage_reports_remaining_and_lost_data() {
 
 /// A block that a device has wrong is reconstructed from the others, and stays wrong.
 #[test]
-fn salvage_goes_around_what_a_device_has_wrong_and_mends_nothing() {
+fn salvage_reconstructs_wrong_blocks_and_repairs_nothing() {
     let pool = rich_on(5);
     let liar = pool.disk[2].clone();
     liar.scramble();

@@ -117,7 +117,7 @@ impl Bench {
         assert_eq!(written, 2 * 4096 * placed.len() as u64);
         world.memory.end_capture();
         self.superblock.segment_table = root;
-        // Nobody reads the old pages.
+        // No reader uses the old pages.
         let segments = &mut writer.state.segments;
         segments.dead(&BTreeSet::from([0])).into_iter().for_each(|dead| {
             if segments.row(dead).state == SegmentState::Metadata {
@@ -147,9 +147,9 @@ impl Bench {
     }
 }
 
-/// Rows and pages say the same, whatever happened to either.
+/// Rows and pages agree after any sequence of changes.
 #[test]
-fn what_is_captured_of_the_table_is_what_is_read() {
+fn the_captured_table_is_read_back() {
     for seed in 1..=6 {
         let mut bench = Bench::new(seed);
         for step in 0..40 {

@@ -30,7 +30,7 @@ fn known_by_the_next() -> (Pool, VolumeId, Vec<u8>, Vec<LogPosition>) {
 }
 
 #[test]
-fn a_record_whose_header_is_left_in_the_next_one_only_is_encoded_anew() {
+fn a_record_whose_header_is_only_in_the_next_one_is_rewritten() {
     let (crashed, id, data, _) = known_by_the_next();
     let pool = open(crashed.disks);
     holds(&pool, pairs(6), id, &data);
@@ -39,7 +39,7 @@ fn a_record_whose_header_is_left_in_the_next_one_only_is_encoded_anew() {
 /// The device with both headers lacks that of the second record too. It can be reconstructed from
 /// the others, so the log has the same end with that device and without it.
 #[test]
-fn the_log_ends_where_it_would_with_fewer_devices() {
+fn the_log_has_the_same_end_with_fewer_devices() {
     let (crashed, id, data, records) = known_by_the_next();
     let next = records[1];
     let row = crashed.at(Place::of_block(next.segment, next.block)) / 4096;

@@ -6,7 +6,7 @@ use crate::{Finding, Repair};
 
 /// Segments that the log reached after the last checkpoint, in an earlier epoch.
 #[test]
-fn parity_of_what_was_replayed_is_scrubbed() {
+fn parity_of_replayed_records_is_scrubbed() {
     let pool = make(5);
     let id = volume(&pool.store, 512 * MIB);
     pool.store.checkpoint().unwrap();

@@ -239,7 +239,7 @@ impl Counter<'_> {
         let mut named = f64::from(row.reference_count);
         while let Some(original) = row.original {
             if original >= id {
-                let text = format!("chunk {} is an alias of a younger one", id.0);
+                let text = format!("chunk {} is an alias of a newer one", id.0);
                 return Err(Halt::Failed(StoreError::Damaged(text)));
             }
             (id, row) = (original, self.world.chunk(original)?);

@@ -294,8 +294,8 @@ fn figures(
     let named_bytes = bytes(tally.named_units());
     let unnamed_bytes = data_bytes.checked_sub(named_bytes).ok_or_else(|| {
         StoreError::Damaged(format!(
-            "maps name {named_bytes} bytes, and log segments count {data_bytes} of {live_bytes} \
-             as live"
+            "maps refer to {named_bytes} bytes, and log segments count {data_bytes} of \
+             {live_bytes} as live"
         ))
     })?;
     let sum = |bytes: fn(&VolumeSpace) -> u64| -> u64 {

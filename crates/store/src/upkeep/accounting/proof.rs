@@ -29,7 +29,7 @@ pub(crate) fn findings(world: &World, state: &State) -> Result<Vec<String>, Stor
     let counted = match count(world, &owners, LIMITS, &mut || true) {
         Ok(tally) => tally,
         Err(Halt::Failed(error)) => return Err(error),
-        Err(_) => return Ok(vec!["space was not counted to the end".into()]),
+        Err(_) => return Ok(vec!["space accounting did not complete".into()]),
     };
     let mut levels: [Owners<NodeId>; LEVEL_MAX as usize + 1] = Default::default();
     for (index, (_, row)) in owners.iter().enumerate() {
@@ -63,7 +63,8 @@ pub(crate) fn findings(world: &World, state: &State) -> Result<Vec<String>, Stor
     let figures = figures(world, state, &owners, &counted)?;
     if figures.unnamed_bytes != bytes(unnamed_units) {
         let (counted, proven) = (figures.unnamed_bytes, bytes(unnamed_units));
-        findings.push(format!("{proven} bytes of data are unnamed, but {counted} are counted"));
+        findings
+            .push(format!("{proven} bytes of data are unreferenced, but the count is {counted}"));
     }
     let metadata_units = metadata_units(state);
     if figures.metadata_bytes != bytes(metadata_units) {
@@ -108,7 +109,7 @@ impl<K: Hash + Eq> Owners<K> {
     }
 }
 
-/// Returns how much each owner has, and how much nobody.
+/// Returns how much each owner has, and how much has no owner.
 fn tally(
     world: &World,
     owner_count: usize,

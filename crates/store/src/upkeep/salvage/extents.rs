@@ -106,7 +106,7 @@ mod tests {
 
     /// Compares with a model that has a value for each block.
     #[test]
-    fn runs_are_what_was_set_last() {
+    fn runs_hold_the_last_value_set() {
         let mut state = 7_u64;
         let mut random = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -89,7 +89,8 @@ impl Salvage {
     }
 
     fn note_of_epoch(&mut self) {
-        let text = "the log goes on behind a newer superblock, which can't be read; it is followed";
+        let text =
+            "the log continues after a newer superblock, which can't be read; it is followed";
         if !self.notes.iter().any(|note| note == text) {
             self.notes.push(text.to_string());
         }

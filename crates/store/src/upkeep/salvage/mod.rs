@@ -48,7 +48,7 @@ use medium::ReadOnly;
 pub struct SalvageOptions {
     /// The copy of the superblock; otherwise the newest valid one.
     pub superblock: Option<usize>,
-    /// Whether to take what is before a record in the middle of the log that can't be read.
+    /// Whether to accept a log cut short before an unreadable record that is followed by others.
     pub cut_log: bool,
     /// Bytes of memory for metadata.
     pub memory_bytes: u64,
@@ -200,7 +200,7 @@ impl Salvage {
         devices.lay_out(superblock.geometry);
         let (has, needs) = (devices.len_bytes(), superblock.capacity_bytes);
         if has < needs {
-            losses.push(format!("the device has {has} bytes, and the pool {needs}"));
+            losses.push(format!("the device has {has} bytes, but the pool needs {needs}"));
         }
         let disk = Shared::from(Arc::new(ReadOnly(devices)) as Arc<dyn Segments>);
         let medium = Medium::new(disk, &superblock, options.tuning);
@@ -274,7 +274,7 @@ impl Salvage {
     }
 
     /// Returns ids whose rows can't be read: any of them may have been a volume, including those
-    /// that [`Salvage::volumes`] lists because the log names them.
+    /// that [`Salvage::volumes`] lists because the log refers to them.
     pub fn lost_ids(&self) -> &[Range<u64>] {
         self.volumes.lost_ids()
     }

@@ -64,7 +64,7 @@ pub(super) fn volumes(
             Some(VolumeRow::LOST) => volumes.lose(id..id + 1),
             Some(row) => volumes.add(VolumeId(id), row),
             None => {
-                losses.push(format!("the row of volume {id} is impossible: it is lost"));
+                losses.push(format!("the row of volume {id} is invalid: the volume is lost"));
                 volumes.lose(id..id + 1);
             }
         },
