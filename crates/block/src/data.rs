@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::frame::{FRAME_BYTES, Frame, FrameMut};
 
-/// The most pieces of an answer that are held inline. A block of 4 KiB has at most two.
+/// The most pieces of a reply that are stored inline. A block of 4 KiB has at most two.
 const FEW_PIECES: usize = 2;
 
 /// Data from a host, received straight into frames.
@@ -255,7 +255,7 @@ impl DataIn {
                 break;
             }
         }
-        assert_eq!(data.len, len, "the frames hold fewer bytes than were asked for");
+        assert_eq!(data.len, len, "the frames hold fewer bytes than requested");
         data
     }
 

@@ -210,13 +210,13 @@ impl std::fmt::Display for VolumeError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoSuchVolume(id) => write!(f, "there is no volume with id {id}"),
-            Self::OutOfRange => f.write_str("the range passes the end of the volume"),
+            Self::OutOfRange => f.write_str("the range exceeds the volume"),
             Self::Miscompare { offset_bytes } => write!(f, "miscompare at byte {offset_bytes}"),
             Self::NoSpace => f.write_str("the pool is full"),
             Self::Medium { sector } => write!(f, "unrecovered read error at sector {sector}"),
             Self::WriteFailed => f.write_str("the device failed to write"),
             Self::TooLong => f.write_str("the request is too long"),
-            Self::Snapshot(id) => write!(f, "volume {id} is a snapshot, which nobody writes to"),
+            Self::Snapshot(id) => write!(f, "volume {id} is a snapshot, which can't be written"),
         }
     }
 }

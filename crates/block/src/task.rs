@@ -41,7 +41,7 @@ pub struct TaskHandle {
     pub serial: u32,
 }
 
-/// Identifies a task management request that has not been answered yet.
+/// Identifies a task management request without a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ManagementHandle {
     /// The connection on which the response is sent.

@@ -10,7 +10,7 @@ use crate::violation::Violation;
 
 const CONTINUE: u8 = 0x40;
 const CHECK_CONDITION: u8 = 0x02;
-/// Reason of a reject (11.17.1): wrong data digest. The command is answered nevertheless.
+/// Reason of a reject (11.17.1): wrong data digest. The command gets a response nevertheless.
 const REJECTED_DATA_DIGEST: u8 = 0x02;
 
 impl Initiator {
@@ -59,7 +59,7 @@ impl Initiator {
             return Err(Violation::NeverAsked { opcode, itt });
         };
         if !matches!(response, 0..=6 | 255) {
-            return Err(Violation::field(opcode, "no such response", "11.6.1"));
+            return Err(Violation::field(opcode, "an unknown response code", "11.6.1"));
         }
         let ended = self.ended_by(itt, ends, lun, response);
         self.conclude(&ended);
@@ -110,7 +110,11 @@ impl Initiator {
                 return Err(Violation::NeverAsked { opcode, itt });
             };
             if bhs.ttt() != NO_TAG {
-                return Err(Violation::field(opcode, "an answer that asks", "11.19.1"));
+                return Err(Violation::field(
+                    opcode,
+                    "a response that requests a response",
+                    "11.19.1",
+                ));
             }
             if sent != data {
                 return Err(Violation::Echo);
@@ -144,7 +148,7 @@ impl Initiator {
             return wrong("F and C");
         }
         if bhs.is_final() != (bhs.ttt() == NO_TAG) {
-            return wrong("the Target Transfer Tag does not go with F");
+            return wrong("the Target Transfer Tag does not match F");
         }
         if bhs.is_final() {
             let pairs = text::parse(&whole)?;
@@ -169,7 +173,7 @@ impl Initiator {
             return Err(Violation::NeverAsked { opcode, itt });
         };
         if response > 3 {
-            return Err(Violation::field(opcode, "no such response", "11.15.1"));
+            return Err(Violation::field(opcode, "an unknown response code", "11.15.1"));
         }
         if response == 0 && self.is_of_this(reason) {
             self.phase = Phase::Over;
@@ -183,7 +187,7 @@ impl Initiator {
         check_shape(bhs, true)?;
         let wrong = |what| Err(Violation::field(opcode::REJECT, what, "11.17"));
         let Some(header) = data.first_chunk::<BHS_BYTES>() else {
-            return wrong("it does not bring the header");
+            return wrong("it does not contain the header");
         };
         if bhs.itt() != NO_TAG {
             return wrong("it has a tag");

@@ -30,7 +30,7 @@ impl Initiator {
             false => Err(Violation::TooMuch { itt, bytes, most: most.into(), what, clause }),
         };
         let end = task.data_in.len() as u64 + data.len() as u64;
-        most(end, task.expected_in, "data that was announced", "11.4.5")?;
+        most(end, task.expected_in, "announced data", "11.4.5")?;
         let sequence = u64::from(task.sequence_bytes) + data.len() as u64;
         most(sequence, burst, "a sequence", "13.13")?;
         task.data_in.extend_from_slice(data);
@@ -55,7 +55,7 @@ impl Initiator {
         }
         if task.outstanding.len() >= most {
             let (bytes, most) = (task.outstanding.len() as u64 + 1, most as u64);
-            let what = "R2Ts at a time";
+            let what = "outstanding R2Ts";
             return Err(Violation::TooMuch { itt, bytes, most, what, clause: "13.17" });
         }
         task.r2ts += 1;
@@ -76,7 +76,7 @@ impl Initiator {
             return Err(Violation::NeverAsked { opcode, itt });
         };
         if !task.immediate && !crate::window::before(task.cmd_sn, exp_cmd_sn) {
-            let what = "ExpCmdSN does not cover the command that it is for";
+            let what = "ExpCmdSN does not cover the command of the PDU";
             return Err(Violation::field(opcode, what, "4.2.2.1"));
         }
         Ok(task)
@@ -118,10 +118,10 @@ fn check_data_in_fields(bhs: &Bhs) -> Result<(), Violation> {
         return wrong("O or U without S");
     }
     if has_status && !is_good(bhs.0[3]) {
-        return wrong("a status with sense data");
+        return wrong("a status that requires sense data");
     }
     if flags & ACKNOWLEDGE != 0 || bhs.ttt() != NO_TAG {
-        return wrong("it wants to be acknowledged at error recovery level 0");
+        return wrong("it requests acknowledgement at error recovery level 0");
     }
     Ok(())
 }
@@ -146,11 +146,11 @@ fn check_r2t(itt: u32, bhs: &Bhs, task: &Task, burst: u32) -> Result<(), Violati
         false => Err(Violation::TooMuch { itt, bytes, most, what, clause }),
     };
     order("R2TSN", bhs.u32(36), task.r2ts, "11.8.2")?;
-    most(end, task.out.len() as u64, "data that was announced, asked for by R2T", "11.8.4")?;
+    most(end, task.out.len() as u64, "announced data, solicited by R2T", "11.8.4")?;
     order("R2T offset", offset, task.sent as u32, "13.19")?;
-    most(bytes.into(), burst.into(), "a sequence, asked for by R2T", "13.13")?;
+    most(bytes.into(), burst.into(), "a sequence, solicited by R2T", "13.13")?;
     if bytes == 0 {
-        return Err(Violation::field(opcode::R2T, "it asks for nothing", "11.8.4"));
+        return Err(Violation::field(opcode::R2T, "it solicits no data", "11.8.4"));
     }
     Ok(())
 }

@@ -73,7 +73,7 @@ impl Outgoing {
     }
 
     pub(crate) fn take(&mut self, bytes: usize) {
-        assert!(bytes <= self.bytes.len() - self.at, "more was taken than there was");
+        assert!(bytes <= self.bytes.len() - self.at, "more bytes were taken than queued");
         self.at += bytes;
         self.taken += bytes as u64;
         if self.at == self.bytes.len() {

@@ -74,7 +74,7 @@ impl Initiator {
         }
         let (class, detail) = (bhs.0[36], bhs.0[37]);
         if class > 3 {
-            return wrong("no such status class");
+            return wrong("an unknown status class");
         }
         if class != 0 {
             self.events.push_back(Event::LoginFailed { class, detail });
@@ -137,7 +137,7 @@ impl Initiator {
             true => tsih != 0,
             false => tsih == ours,
         };
-        let what = "a TSIH that it must not have";
+        let what = "a TSIH that is not allowed";
         if fits { Ok(()) } else { Err(Violation::field(bhs.opcode(), what, "11.13.3")) }
     }
 
@@ -147,7 +147,7 @@ impl Initiator {
         let tag = "TargetPortalGroupTag";
         let has_tag = login.seen.contains(tag) || pairs.iter().any(|(key, _)| key == tag);
         if leads && !has_tag {
-            let what = "it is not in the first response";
+            let what = "missing in the first response";
             return Err(key_violation(tag, "", what));
         }
         for (key, value) in &pairs {

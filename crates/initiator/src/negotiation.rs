@@ -63,14 +63,14 @@ impl Login {
         }
         let next = if self.stage == OPERATIONAL { FULL } else { OPERATIONAL };
         if goes_on && (!self.asked || flags & 3 != next) {
-            return wrong("a transition that was not asked for");
+            return wrong("a transition that was not requested");
         }
         Ok(goes_on)
     }
 
     pub(crate) fn check_all_answered(&self) -> Result<(), Violation> {
         match self.offered.first() {
-            Some((key, value)) => Err(key_violation(key, value, "the offer was not answered")),
+            Some((key, value)) => Err(key_violation(key, value, "the offer got no reply")),
             None => Ok(()),
         }
     }
@@ -78,12 +78,12 @@ impl Login {
     /// Processes a key of a response.
     pub(crate) fn take(&mut self, key: &str, value: &str) -> Result<(), Violation> {
         if !self.seen.insert(key.to_owned()) {
-            return Err(key_violation(key, value, "it came twice"));
+            return Err(key_violation(key, value, "it was sent twice"));
         }
         if let Some(at) = self.offered.iter().position(|(offered, _)| *offered == key) {
             let (_, offer) = self.offered.swap_remove(at);
             let agreed = self.agree(key, &offer, value);
-            return agreed.ok_or(key_violation(key, value, "no answer to what was offered"));
+            return agreed.ok_or(key_violation(key, value, "not a valid reply to the offer"));
         }
         if !DECLARED.contains(&key) {
             return Err(key_violation(key, value, "it was not offered"));

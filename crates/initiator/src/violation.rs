@@ -20,7 +20,7 @@ pub enum Violation {
         clause: &'static str,
     },
     /// The data segment is longer than the initiator declared to receive.
-    #[error("a data segment of {bytes} bytes where {declared} were declared (RFC 7143, 13.12)")]
+    #[error("a data segment of {bytes} bytes, over the declared {declared} (RFC 7143, 13.12)")]
     SegmentTooLong {
         /// DataSegmentLength.
         bytes: usize,
@@ -34,7 +34,7 @@ pub enum Violation {
     #[error("wrong data digest (RFC 7143, 13.1)")]
     DataDigest,
     /// StatSN is not the next.
-    #[error("StatSN {got} where {expected} is next (RFC 7143, 4.2.2.2)")]
+    #[error("StatSN {got}, but {expected} is next (RFC 7143, 4.2.2.2)")]
     StatSn {
         /// The value received.
         got: u32,
@@ -42,7 +42,7 @@ pub enum Violation {
         expected: u32,
     },
     /// ExpCmdSN or MaxCmdSN has decreased on this connection.
-    #[error("{name} went from {from} back to {to} (RFC 7143, 4.2.2.1)")]
+    #[error("{name} decreased from {from} to {to} (RFC 7143, 4.2.2.1)")]
     Backwards {
         /// The name of the field.
         name: &'static str,
@@ -64,7 +64,7 @@ pub enum Violation {
         what: &'static str,
     },
     /// A tag that belongs to no request of this session, or to a request of another kind.
-    #[error("opcode {opcode:#04x} for tag {itt:#x}, which was never asked (RFC 7143, 11.2.1.8)")]
+    #[error("opcode {opcode:#04x} for tag {itt:#x}, which was never sent (RFC 7143, 11.2.1.8)")]
     NeverAsked {
         /// The opcode.
         opcode: u8,
@@ -90,7 +90,7 @@ pub enum Violation {
         itt: u32,
     },
     /// Data-In or R2T out of order.
-    #[error("task {itt:#x}: {name} {got} where {expected} is next (RFC 7143, {clause})")]
+    #[error("task {itt:#x}: {name} {got}, but {expected} is next (RFC 7143, {clause})")]
     Order {
         /// The tag.
         itt: u32,
@@ -104,7 +104,7 @@ pub enum Violation {
         clause: &'static str,
     },
     /// More data than was announced, or than was negotiated for a sequence.
-    #[error("task {itt:#x}: {bytes} bytes where {most} are the most: {what} (RFC 7143, {clause})")]
+    #[error("task {itt:#x}: {bytes} bytes, but the maximum is {most}: {what} (RFC 7143, {clause})")]
     TooMuch {
         /// The tag.
         itt: u32,
@@ -155,10 +155,10 @@ pub enum Violation {
     #[error("malformed text (RFC 7143, 6.1)")]
     Text,
     /// The login takes more exchanges than necessary.
-    #[error("the login does not end (RFC 7143, 6.3)")]
+    #[error("the login takes too many exchanges (RFC 7143, 6.3)")]
     EndlessLogin,
     /// A ping's data was returned changed.
-    #[error("NOP-In does not bring back the data of NOP-Out (RFC 7143, 11.19.2)")]
+    #[error("NOP-In does not return the data of NOP-Out (RFC 7143, 11.19.2)")]
     Echo,
 }
 

@@ -61,7 +61,7 @@ impl Window {
     pub(crate) fn take_itt(&self) -> u32 {
         let mut counters = self.0.borrow_mut();
         let tag = counters.next_itt;
-        assert!(tag < NO_TAG, "a session has tags for four thousand million requests");
+        assert!(tag < NO_TAG, "a session has at most 2^32 - 1 tags");
         counters.next_itt += 1;
         tag
     }

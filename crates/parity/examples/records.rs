@@ -75,7 +75,7 @@ impl Load {
             (0..self.groups).fold(self.header, |at, _| place(at) + self.group)
         };
         let least = self.frames().div_ceil(k).max(self.group);
-        (least..).find(|rows| end(*rows) <= k * rows).expect("all fit if there are enough")
+        (least..).find(|rows| end(*rows) <= k * rows).expect("all fit with enough rows")
     }
 }
 
@@ -121,21 +121,21 @@ impl Devices {
                 let frames = (0..*frames).map(|_| FrameMut::stale()).collect();
                 ring.read(id, *offset_bytes, frames)
             };
-            queued.expect("inside of the device");
-            ring.submit().expect("io_uring takes it");
+            queued.expect("within the device");
+            ring.submit().expect("io_uring accepts it");
         }
     }
 
     /// Waits until something has ended; adds what has ended completely.
     fn wait(&mut self, ended: &mut Vec<u64>) {
         let busy = self.rings.iter_mut().find(|ring| ring.in_flight() > 0);
-        busy.expect("something is on its way").wait().expect("io_uring waits");
+        busy.expect("something is in flight").wait().expect("io_uring waits");
         let mut done = Vec::new();
         for ring in &mut self.rings {
-            ring.complete(&mut done).expect("io_uring says what has ended");
+            ring.complete(&mut done).expect("io_uring reports completions");
         }
         for completion in done {
-            completion.result.expect("the device takes it");
+            completion.result.expect("the device accepts it");
             let left = self.open.get_mut(&completion.user_data).expect("it was counted");
             *left -= 1;
             if *left == 0 {
@@ -164,7 +164,7 @@ impl Log {
             Way::Narrow => (1, 2),
             _ => (devices - 2, 2),
         };
-        let stripe = Stripe::new(data, parity).expect("it is one that there is");
+        let stripe = Stripe::new(data, parity).expect("a valid stripe");
         let code = code(stripe).unwrap_or_else(|error| panic!("{error}"));
         Self { way, stripe, code, position: 0, ring_position: 0, striped: 0 }
     }
@@ -317,7 +317,7 @@ fn measure_writes(devices: &mut Devices) {
 }
 
 fn measure_reads(devices: &mut Devices) {
-    let stripe = Stripe::new(DEVICES - 2, 2).expect("it is one that there is");
+    let stripe = Stripe::new(DEVICES - 2, 2).expect("a valid stripe");
     let code = code(stripe).unwrap_or_else(|error| panic!("{error}"));
     let kinds: [(&str, usize, usize, usize); 5] = [
         ("4 KiB block: one device", 1, 1, 0),
@@ -361,9 +361,10 @@ fn measure_reads(devices: &mut Devices) {
     }
 }
 
-/// Prints the bytes written per byte of the host, requests before the answer, and space used.
+/// Prints the bytes written per byte of the host, requests before the acknowledgement, and space
+/// used.
 fn count() {
-    println!("written bytes / host's, writes before the answer, taken bytes / host's");
+    println!("written bytes / host's, writes before the acknowledgement, taken bytes / host's");
     for devices in [3, 4, 6, 10, 18] {
         for load in &LOADS {
             print!("n = {devices:>2}  {:<18}", load.name);
@@ -388,7 +389,7 @@ fn count() {
 }
 
 fn main() -> std::io::Result<()> {
-    let folder = std::env::args().nth(1).expect("say in which folder the files are to be");
+    let folder = std::env::args().nth(1).expect("name the folder for the files");
     count();
     let folder = Path::new(&folder).join("devices-of-a-measurement");
     std::fs::create_dir_all(&folder)?;

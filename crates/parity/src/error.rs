@@ -56,7 +56,7 @@ pub enum LibraryError {
     },
     /// The library is not ISA-L, or a version without a required function.
     #[error(
-        "parity needs ISA-L from 2.14 on, and another library is in its place: install libisal2 \
+        "parity needs ISA-L 2.14 or newer, but another library was found: install libisal2 \
          (Debian, Ubuntu: apt-get install --reinstall libisal2; Fedora: dnf reinstall isa-l): \
          {reason}"
     )]

@@ -47,7 +47,7 @@ impl Isal {
             row.copy_from_slice(&self.rows[*number][..k]);
         }
         let has_inverse = self.library.invert(k, matrix, inverse);
-        assert!(has_inverse, "any {k} shards of {:?} give all of them", self.stripe);
+        assert!(has_inverse, "any {k} shards of {:?} determine all others", self.stripe);
         let factors_of = |number: &usize| {
             let mut factors = Factors::default();
             for (by_data, row) in self.rows[*number].iter().zip(inverse.chunks_exact(k)) {

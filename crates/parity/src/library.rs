@@ -170,9 +170,9 @@ impl Library {
             1 => unsafe { (self.xor_gen)(count, FRAME_LEN, array) },
             // SAFETY: as above, with two at the end.
             2 => unsafe { (self.pq_gen)(count, FRAME_LEN, array) },
-            other => panic!("no stripe has {other} parity shards that are encoded"),
+            other => panic!("{other} parity shards can't be encoded"),
         };
-        assert_eq!(failed, 0, "ISA-L takes {k} data shards");
+        assert_eq!(failed, 0, "ISA-L accepts {k} data shards");
     }
 
     /// Writes linear combinations of the frames of one row to `out`, by tables: those of a row of

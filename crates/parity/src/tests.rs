@@ -90,7 +90,7 @@ fn a_vector_computed_by_hand() {
 
 /// Data on devices stays readable only as long as this holds, whatever the library does.
 #[test]
-fn parity_is_that_of_raid_6() {
+fn parity_matches_raid_6() {
     for code in codes() {
         let (stripe, shards) = (code.stripe(), whole(&*code, 2, 7));
         for row in 0..2 {
@@ -105,7 +105,7 @@ fn parity_is_that_of_raid_6() {
 }
 
 #[test]
-fn any_shards_that_may_be_lost_come_back() {
+fn any_shards_that_may_be_lost_are_reconstructed() {
     for code in codes() {
         let stripe = code.stripe();
         let shards = whole(&*code, 2, 11);
@@ -129,7 +129,7 @@ fn any_shards_that_may_be_lost_come_back() {
 }
 
 #[test]
-fn one_shard_has_copies_and_no_bytes_are_copied() {
+fn one_data_shard_has_copies_that_share_its_frames() {
     for parity in 0..=2 {
         let stripe = Stripe::new(1, parity).unwrap();
         let shards = whole(&*code(stripe).unwrap(), 3, 5);
@@ -141,7 +141,7 @@ fn one_shard_has_copies_and_no_bytes_are_copied() {
 }
 
 #[test]
-fn a_changed_byte_of_any_shard_is_noticed() {
+fn a_changed_byte_of_any_shard_is_detected() {
     for code in codes().filter(|code| code.stripe().parity() > 0) {
         let stripe = code.stripe();
         let shards = whole(&*code, 2, 3);
@@ -157,7 +157,7 @@ fn a_changed_byte_of_any_shard_is_noticed() {
 }
 
 #[test]
-fn a_library_that_is_missing_is_said_in_a_line_with_its_package() {
+fn a_missing_library_is_reported_in_one_line_with_its_package() {
     let missing = Library::open(c"libisal-of-nobody.so.2").unwrap_err();
     assert!(matches!(missing, LibraryError::Missing { .. }), "{missing:?}");
     let other = Library::open(c"libc.so.6").unwrap_err();
@@ -223,7 +223,7 @@ proptest! {
 
     /// For any content, including frames of zeros that are in several shards.
     #[test]
-    fn any_content_comes_back(
+    fn any_content_is_reconstructed(
         (k, p) in (1..=DATA_SHARDS_MAX, 0..=2usize),
         frames_each in 0..5usize,
         seed: u64,

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_call_allocates_is_counted_and_nothing_else() {
+    fn only_allocations_of_the_call_are_counted() {
         drop(black_box(vec![0_u8; 100]));
         let (kept, counted) = allocations_of(|| {
             let mut kept: Vec<u8> = Vec::with_capacity(10);

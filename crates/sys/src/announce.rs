@@ -54,7 +54,7 @@ fn packet_socket(index: libc::c_uint) -> io::Result<(OwnedFd, Mac)> {
         return Err(io::Error::last_os_error());
     }
     if address.sll_hatype != libc::ARPHRD_ETHER || usize::from(address.sll_halen) != MAC_BYTES {
-        return Err(io::Error::new(io::ErrorKind::Unsupported, "it is no interface of Ethernet"));
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "it is not an Ethernet interface"));
     }
     let mut mac = [0; MAC_BYTES];
     mac.copy_from_slice(&address.sll_addr[..MAC_BYTES]);
@@ -168,7 +168,7 @@ mod tests {
     const MAC: Mac = [2, 0, 0, 0, 0, 9];
 
     #[test]
-    fn an_arp_announcement_asks_for_its_own_address() {
+    fn an_arp_announcement_requests_its_own_address() {
         let packet = arp_announcement(MAC, Ipv4Addr::new(192, 0, 2, 7));
         assert_eq!(packet[..8], [0, 1, 8, 0, 6, 4, 0, 1], "RFC 826");
         assert_eq!(packet[8..18], [2, 0, 0, 0, 0, 9, 192, 0, 2, 7], "the sender");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_interface_of_ethernet_is_refused() {
+    fn an_interface_other_than_ethernet_is_refused() {
         let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
         for interface in ["no such interface", "lo", "a\0b"] {
             assert!(announce(interface, address).is_err(), "{interface:?}");

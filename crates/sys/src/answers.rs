@@ -21,7 +21,7 @@ pub enum ReservationError {
     #[error("reservation conflict")]
     Conflict,
     /// It does not support persistent reservations, or the kernel does not forward them.
-    #[error("it has no persistent reservations, or none that Linux can ask it for ({0})")]
+    #[error("it has no persistent reservations that Linux supports ({0})")]
     Unsupported(String),
     /// Any other error.
     #[error(transparent)]
@@ -47,7 +47,7 @@ pub(crate) fn status_of(result: i32) -> Ended {
             Ended::Failed(ReservationError::Conflict)
         }
         status if status > 0 => {
-            let text = format!("the device answers with status {status:#x}");
+            let text = format!("the device returned status {status:#x}");
             Ended::Failed(io::Error::other(text).into())
         }
         _ => Ended::Failed(of_system(io::Error::last_os_error())),

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_tell_the_same_time_and_it_goes_on() {
+    fn copies_of_a_clock_have_the_same_advancing_time() {
         let clock = Clock::start();
         let copy = clock;
         let first = clock.now();

@@ -193,7 +193,7 @@ mod tests {
     use crate::{Disk, FileDisk, Persist, Ring};
 
     #[test]
-    fn what_is_made_again_is_not_counted_twice() {
+    fn a_repeated_call_is_not_counted_twice() {
         let counters = TransferCounters::default();
         for code in [libc::EINTR, libc::EAGAIN, libc::EOPNOTSUPP, libc::EIO] {
             let error = || Err(io::Error::from_raw_os_error(code));
@@ -207,7 +207,7 @@ mod tests {
 
     /// By blocking callers, and by rings.
     #[test]
-    fn a_file_counts_what_it_is_asked() {
+    fn a_file_counts_its_calls() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("disk");
         let disk = Arc::new(FileDisk::create(&path, 1 << 20).unwrap());

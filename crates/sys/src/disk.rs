@@ -56,8 +56,9 @@ pub trait Disk: Send + Sync {
     /// Writes `frames` from `offset_bytes` (a multiple of 4096) on. Not durable before a flush.
     fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()>;
 
-    /// Makes all completed writes durable, except those that began before a flush failed: what that
-    /// should have kept may be lost, even if the next one succeeds. See [`Disk::flush_failures`].
+    /// Makes all completed writes durable, except those that began before a flush failed: data that
+    /// this flush should have made durable may be lost, even if the next one succeeds. See
+    /// [`Disk::flush_failures`].
     fn flush(&self) -> io::Result<()>;
 
     /// Returns how many flushes have failed since the disk was opened, for any caller, including
@@ -104,7 +105,7 @@ pub trait Disk: Send + Sync {
     fn set_redundant(&self, _redundant: bool) {}
 
     /// Lets other threads run, because the caller holds no lock, and has much to do or waits for
-    /// them. Returns whether they did: a world with one thread has nobody to wait for.
+    /// them. Returns whether they did: in a world with one thread there is nothing to wait for.
     fn give_way(&self) -> bool {
         std::thread::yield_now();
         false

@@ -5,12 +5,12 @@ use std::io;
 /// Fills `bytes` from the kernel's generator: fit for keys and challenges.
 ///
 /// # Errors
+///
 /// If the kernel has no generator, or refuses it (a seccomp filter). Keys may come from no other
-/// source, so the caller must give up what it wanted the bytes for.
+/// source, so the caller must give up the operation that needs the bytes.
 pub fn entropy(bytes: &mut [u8]) -> io::Result<()> {
-    getrandom::fill(bytes).map_err(|error| {
-        io::Error::other(format!("the kernel's random generator does not answer: {error}"))
-    })
+    getrandom::fill(bytes)
+        .map_err(|error| io::Error::other(format!("the kernel's random generator failed: {error}")))
 }
 
 #[cfg(test)]

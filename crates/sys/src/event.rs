@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_hears_once_of_what_was_signalled() {
+    fn a_waiter_sees_a_signal_once() {
         let event = Event::new().unwrap();
         let one = 1u64;
         // SAFETY: the descriptor is open, and the kernel reads 8 bytes of a value that outlives the

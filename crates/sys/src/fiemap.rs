@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 
 /// `_IOWR('f', 11, struct fiemap)` of the kernel's `linux/fiemap.h`.
 const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
-/// Writes delayed allocations out first, so that the answer is right.
+/// Writes delayed allocations out first, so that the result is right.
 const FLAG_SYNC: u32 = 1;
 /// This extent is the file's last.
 const EXTENT_LAST: u32 = 1;

@@ -175,7 +175,7 @@ impl FileDisk {
                     let count = iovecs.len() as i32;
                     libc::pwritev2(self.raw_fd(), iovecs.as_ptr(), count, offset, 0)
                 };
-                moved(result, "the device took no bytes")
+                moved(result, "the device wrote no bytes")
             };
             match self.core().counters.writes.count(write) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -197,7 +197,7 @@ impl Calls for OpenFile {
         if self.file.metadata()?.file_type().is_block_device() {
             let has = (&self.file).seek(SeekFrom::End(0))?;
             if has < len_bytes {
-                return Err(invalid(format!("the device has {has} bytes, not {len_bytes}")));
+                return Err(invalid(format!("the device has {has} bytes, fewer than {len_bytes}")));
             }
         } else {
             allocate(&self.file, len_bytes)?;
@@ -242,7 +242,7 @@ impl Calls for OpenFile {
             let count = iovecs.len() as i32;
             libc::preadv(self.file.as_raw_fd(), iovecs.as_ptr(), count, offset)
         };
-        moved(result, "the device ended early")
+        moved(result, "the device returned no bytes")
     }
 
     fn write(
@@ -262,7 +262,7 @@ impl Calls for OpenFile {
             let count = iovecs.len() as i32;
             libc::pwritev2(self.file.as_raw_fd(), iovecs.as_ptr(), count, offset, flags)
         };
-        moved(result, "the device took no bytes")
+        moved(result, "the device wrote no bytes")
     }
 
     fn sync(&self) -> io::Result<()> {

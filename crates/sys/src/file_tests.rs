@@ -22,7 +22,7 @@ fn read(disk: &FileDisk, offset_bytes: u64, count: usize) -> Vec<Frame> {
 }
 
 #[test]
-fn what_was_written_is_read_in_any_length() {
+fn written_data_is_read_in_any_length() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("disk");
     let disk = FileDisk::create(&path, 32 << 20).unwrap();
@@ -38,9 +38,9 @@ fn what_was_written_is_read_in_any_length() {
     assert_eq!(read(&disk, 12 << 20, 1), vec![Frame::zeros()]);
 }
 
-/// The file keeps its length, and the bytes beside the range.
+/// The file keeps its length, and the bytes next to the range.
 #[test]
-fn what_is_discarded_goes_back_to_the_filesystem() {
+fn discarded_space_returns_to_the_filesystem() {
     use std::os::unix::fs::MetadataExt;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("disk");
@@ -63,7 +63,7 @@ fn what_is_discarded_goes_back_to_the_filesystem() {
 }
 
 #[test]
-fn nothing_goes_past_the_end_or_off_the_grid() {
+fn unaligned_ranges_and_ranges_past_the_end_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let disk = FileDisk::create(&dir.path().join("disk"), 1 << 20).unwrap();
     let one = frames(1, 1);
@@ -77,7 +77,7 @@ fn nothing_goes_past_the_end_or_off_the_grid() {
 }
 
 #[test]
-fn a_pool_has_one_owner_and_is_not_made_twice() {
+fn a_file_has_one_owner_and_is_not_created_twice() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("disk");
     let disk = FileDisk::create(&path, 1 << 20).unwrap();
@@ -106,7 +106,7 @@ fn preparing_never_touches_data() {
     let data = frames(9, 3);
     disk.write_durable((2 << 20) + 4096, &data).unwrap();
     if disk.untouched_bytes() == 0 {
-        eprintln!("this filesystem does not tell what was written: nothing to prepare");
+        eprintln!("this filesystem does not report written extents: nothing to prepare");
         return;
     }
     assert_eq!(disk.untouched_bytes(), 7 << 20);
@@ -122,7 +122,7 @@ fn preparing_never_touches_data() {
 }
 
 #[test]
-fn data_wins_over_zeros_that_are_written_at_the_same_time() {
+fn data_wins_over_zeros_written_concurrently() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(FileDisk::create(&dir.path().join("disk"), 64 << 20).unwrap());
     let background = Preparer::start(disk.clone(), 32 << 20, |text| panic!("{text}")).unwrap();
@@ -174,7 +174,7 @@ fn a_file_grows_while_it_is_used_and_never_shrinks() {
     assert_eq!(disk.len_bytes(), 2 << 20);
     disk.write_durable((2 << 20) - 4096, &frames).unwrap();
     assert!(disk.grow(4097).is_err());
-    assert!(disk.grow(u64::MAX - 4095).is_err(), "more than any disk has");
+    assert!(disk.grow(u64::MAX - 4095).is_err(), "larger than any disk");
     drop(disk);
     let disk = FileDisk::open(&path).unwrap();
     assert_eq!(disk.len_bytes(), 2 << 20);
@@ -185,7 +185,7 @@ fn a_file_grows_while_it_is_used_and_never_shrinks() {
 
 /// A refused change changes nothing: the filesystem is as full as before.
 #[test]
-fn a_growth_that_does_not_fit_takes_nothing() {
+fn a_growth_that_does_not_fit_takes_no_space() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("disk");
     let disk = FileDisk::create(&path, 1 << 20).unwrap();
@@ -209,7 +209,7 @@ fn a_growth_that_does_not_fit_takes_nothing() {
 }
 
 #[test]
-fn a_file_that_is_read_only_is_read_and_never_written() {
+fn a_read_only_file_is_never_written() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("disk");
     let data = frames(5, 3);
@@ -224,5 +224,5 @@ fn a_file_that_is_read_only_is_read_and_never_written() {
     assert_eq!(disk.retry_count(), 0);
     assert_eq!(read(&disk, 8192, 3), data);
     let error = FileDisk::open_read_only(&path).unwrap_err();
-    assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "it is locked all the same");
+    assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "it is locked nevertheless");
 }

@@ -126,12 +126,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_success_counts_when_all_have_ended_that_it_overlaps() {
+    fn a_flush_counts_when_all_overlapping_ones_have_ended() {
         let flushes = Flushes::default();
         let (first, second) = (flushes.begin(), flushes.begin());
         let overlap = flushes.end(second, None);
         assert!(!flushes.has_passed(overlap));
-        // What begins after it does not matter to it.
+        // Flushes that begin after it do not matter.
         let third = flushes.begin();
         let error = io::Error::from_raw_os_error(libc::EIO);
         flushes.end(first, Some(&error));

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_start_where_the_last_transfer_ended() {
+    fn vectors_start_where_the_last_transfer_ended() {
         let mut frames: Vec<FrameMut> = (0..3).map(|_| FrameMut::zeroed()).collect();
         let mut iovecs = Vec::new();
         let len = for_read(&mut iovecs, &mut frames, FRAME_BYTES + 512);
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_pieces_than_one_call_takes() {
+    fn no_more_vectors_than_one_call_accepts() {
         let frames: Vec<Frame> = (0..1500).map(|_| Frame::zeros()).collect();
         let mut iovecs = Vec::new();
         assert_eq!(for_write(&mut iovecs, &frames, 0), IOVECS_MAX * FRAME_BYTES);

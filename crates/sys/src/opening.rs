@@ -36,8 +36,8 @@ pub(crate) fn is_block_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
-/// Opens a file that nobody else may write or at least read, bypassing the page cache; through it,
-/// with a notice, if the filesystem refuses that.
+/// Opens a file that no other process may write or at least read, bypassing the page cache; through
+/// it, with a notice, if the filesystem refuses that.
 pub(crate) fn open_direct(
     options: &mut OpenOptions,
     path: &Path,
@@ -46,7 +46,7 @@ pub(crate) fn open_direct(
     open_flagged(options, path, flags)
 }
 
-/// The same for reading what others have open.
+/// The same for reading a file that others have open.
 pub(crate) fn open_direct_beside(path: &Path) -> io::Result<(File, Option<String>)> {
     open_flagged(&mut OpenOptions::new(), path, 0)
 }
@@ -98,7 +98,7 @@ mod tests {
 
     /// A device is busy for a while after a process that had it was killed.
     #[test]
-    fn what_is_in_use_for_a_while_is_waited_for() {
+    fn a_device_in_use_is_waited_for() {
         for code in [libc::EBUSY, libc::EWOULDBLOCK] {
             let mut times = 0;
             let result = while_in_use(IN_USE_WAIT, || {

@@ -34,7 +34,7 @@ const TYPE: u32 = 3;
 /// The same in SCSI, with the scope of a logical unit.
 const SCOPE_AND_TYPE: u8 = 5;
 
-/// How often a call is made that ends with something temporary, such as a unit attention.
+/// How often a call is repeated that ends with a temporary status, such as a unit attention.
 const TRIES_MAX: u32 = 8;
 const TRY_PAUSE: Duration = Duration::from_millis(20);
 /// The maximum number of keys that are read: two controllers, with a few paths each.
@@ -118,7 +118,7 @@ impl ReservedDevice {
     /// [`ReservationError::Unsupported`] if it is not a block device; those of the system.
     pub fn open(path: &Path) -> Result<Self, ReservationError> {
         if !std::fs::metadata(path)?.file_type().is_block_device() {
-            return Err(ReservationError::Unsupported("it is no block device".into()));
+            return Err(ReservationError::Unsupported("it is not a block device".into()));
         }
         Ok(Self(OpenOptions::new().read(true).write(true).open(path)?))
     }
@@ -211,7 +211,7 @@ fn patiently(mut call: impl FnMut() -> Ended) -> Result<(), ReservationError> {
             Ended::Done => return Ok(()),
             Ended::Failed(error) => return Err(error),
             Ended::MayPass(status) if tries >= TRIES_MAX => {
-                let text = format!("the device answers with status {status:#x}");
+                let text = format!("the device returned status {status:#x}");
                 return Err(ReservationError::Failed(io::Error::other(text)));
             }
             Ended::MayPass(_) => thread::sleep(TRY_PAUSE),
@@ -224,14 +224,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_of_devices_are_read_as_spc_says() {
+    fn responses_of_devices_are_parsed_as_in_spc() {
         let mut keys = vec![0, 0, 0, 7, 0, 0, 0, 24];
         for key in [0x4846_0100_0000_0001_u64, 5, 0x4846_0100_0000_0001] {
             keys.extend(key.to_be_bytes());
         }
         keys.extend([0xff; 16]);
         assert_eq!(keys_of(&keys), [5, 0x4846_0100_0000_0001]);
-        assert_eq!(keys_of(&[0, 0, 0, 7, 0xff, 0xff, 0xff, 0xff, 0, 0]), [], "it was cut off");
+        assert_eq!(
+            keys_of(&[0, 0, 0, 7, 0xff, 0xff, 0xff, 0xff, 0, 0]),
+            [],
+            "the response is truncated"
+        );
         let mut held = [0; 24];
         assert_eq!(holder_of(&held).unwrap(), None);
         held[7] = 16;
@@ -243,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_pass_is_asked_again() {
+    fn a_temporary_status_is_retried() {
         let mut times = 0;
         let attention = || {
             times += 1;

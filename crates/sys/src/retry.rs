@@ -1,11 +1,11 @@
-//! Writes that are refused temporarily: the filesystem below is full, a path is gone, or an error
+//! Writes that are refused temporarily: the filesystem below is full, a path is lost, or an error
 //! does not repeat.
 //!
 //! Such a write is retried, whole and at the same location, with growing pauses; its caller waits
 //! longer, and gets an error only if it fails permanently.
 //!
 //! A read that fails is retried as well, a few times within about 20 ms: an error that does not
-//! repeat must not count as a bad block, and a bad block must not delay anybody for long.
+//! repeat must not count as a bad block, and a bad block must not delay others for long.
 //!
 //! A flush that fails is a different matter: [`crate::flushes`].
 
@@ -164,7 +164,7 @@ impl Retries {
         self.count.fetch_add(1, Ordering::Relaxed);
         self.refused.fetch_max(tries, Ordering::Relaxed);
         if tries == 1 {
-            self.tell(&format!("the device refuses a write, which is tried again: {error}"));
+            self.tell(&format!("the device refuses a write, which is retried: {error}"));
         }
         #[cfg(test)]
         let pause = if self.at_once.load(Ordering::Relaxed) { Duration::ZERO } else { pause };
@@ -181,7 +181,7 @@ impl Retries {
             self.given_up.store(false, Ordering::Release);
         }
         if refused > 0 {
-            self.tell(&format!("the device takes writes again, after {refused} tries of one"));
+            self.tell(&format!("the device accepts writes again, after {refused} tries of one"));
         }
     }
 
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_and_end() {
+    fn pauses_between_retries_grow_and_end() {
         let error = io::Error::from_raw_os_error(libc::EIO);
         let first: Vec<u128> = (1..9)
             .filter_map(|tries| Some(pause_after(&error, tries, Device)?.as_millis()))
@@ -290,7 +290,11 @@ mod tests {
             assert_eq!(total(libc::EROFS, patience), Duration::ZERO);
         }
         for code in [libc::EIO, libc::ENOSPC, libc::ETIMEDOUT] {
-            assert_eq!(total(code, Patience::Redundant).as_millis(), 70, "others have the same");
+            assert_eq!(
+                total(code, Patience::Redundant).as_millis(),
+                70,
+                "other devices have the same data"
+            );
         }
     }
 
@@ -312,7 +316,7 @@ mod tests {
             times.for_each(|tries| _ = retries.refused(&error(), tries, Device));
             retries.is_refusing()
         };
-        assert!(!refused(1..=4), "a place may be bad");
+        assert!(!refused(1..=4), "the location may be bad");
         assert!(refused(5..=5));
         retries.passed(0);
         assert!(!retries.is_refusing(), "another one has succeeded");
@@ -321,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_tried_again_after_the_end() {
+    fn nothing_is_retried_after_the_end() {
         let retries = Retries::default();
         retries.end();
         let error = io::Error::from_raw_os_error(libc::ENOSPC);

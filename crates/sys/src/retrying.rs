@@ -318,7 +318,7 @@ mod tests {
     /// A write that waited for another flush, while it was itself in flight for that flush,
     /// deadlocked both.
     #[test]
-    fn a_write_is_not_under_way_before_what_it_waits_for_has_ended() {
+    fn a_write_does_not_begin_before_the_flush_that_it_waits_for_ends() {
         let disk = Arc::new(RetryingDisk::new(Waiting::default()));
         disk.calls().0.set(Arc::downgrade(&disk)).unwrap();
         let frames = [Frame::zeros()];

@@ -162,7 +162,7 @@ impl World {
                 // What is lost during a read may be in one part of it and not in another.
                 if completion.result.is_ok() && place.losses == self.device.losses {
                     let read: Vec<u8> = frames.iter().flat_map(|frame| frame.to_vec()).collect();
-                    assert!(read == self.device.seen[range], "a read brought other bytes");
+                    assert!(read == self.device.seen[range], "a read returned wrong bytes");
                     self.ok[0] += 1;
                 }
             }
@@ -215,14 +215,14 @@ impl World {
         for place in self.places.iter().filter(|place| place.durable) {
             let Some(bytes) = &place.seen else { continue };
             let range = place.start..place.start + bytes.len();
-            assert!(self.device.durable[range] == **bytes, "what was durable is not there");
+            assert!(self.device.durable[range] == **bytes, "durable data is lost");
         }
     }
 }
 
-/// A durable write stays as it is until another begins at its location, whatever fails.
+/// A durable write stays intact until another begins at its location, whatever fails.
 #[test]
-fn what_the_ring_says_of_a_transfer_is_so_whatever_the_kernel_answers() {
+fn completions_are_true_for_any_results_of_the_kernel() {
     let dir = tempfile::tempdir().unwrap();
     let len = ((LARGE + PLACES * SMALL) * FRAME_BYTES) as u64;
     let (mut ok, mut failed, mut answers) = ([0; 4], 0, BTreeMap::new());

@@ -5,7 +5,7 @@ use super::*;
 /// A read that fails a few times and then succeeds has not failed, whichever way it was issued; one
 /// that fails each time fails once.
 #[test]
-fn a_read_is_tried_again() {
+fn a_failed_read_is_retried() {
     for (_dir, disk, mut ring, _told) in engines() {
         disk.write(0, &frames(1, 5)).unwrap();
         let refuse_reads = |errors: &[i32]| {
@@ -38,7 +38,7 @@ fn a_read_is_tried_again() {
 
 /// A waiting caller gets completions, and is not blocked where nothing is in flight.
 #[test]
-fn waiting_ends_with_a_read() {
+fn waiting_ends_when_a_read_completes() {
     for (_dir, disk, mut ring, _told) in engines() {
         disk.write(0, &frames(1, 5)).unwrap();
         ring.wait().unwrap();

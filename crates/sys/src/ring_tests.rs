@@ -77,9 +77,7 @@ fn write_and_read_back(mut ring: Ring) {
     for completion in collect(&mut ring, sizes.len()) {
         completion.result.unwrap();
         let index = completion.user_data as usize - 1000;
-        let Buffers::Read(read) = completion.buffers else {
-            panic!("a read gives its memory back")
-        };
+        let Buffers::Read(read) = completion.buffers else { panic!("a read returns its memory") };
         let read: Vec<Frame> = read.into_iter().map(FrameMut::freeze).collect();
         assert!(read == frames(index, sizes[index]), "transfer {index}");
     }
@@ -95,7 +93,7 @@ fn transfers_of_any_length_end_with_their_bytes() {
 }
 
 #[test]
-fn the_blocking_engine_does_the_same() {
+fn the_blocking_engine_behaves_like_the_ring() {
     let (_dir, disk) = disk(256 << 20);
     let ring = Ring::blocking(disk);
     assert!(ring.poll_fd().is_none());
@@ -114,7 +112,7 @@ fn ranges_outside_of_the_disk_are_refused() {
 }
 
 #[test]
-fn a_file_that_became_shorter_is_an_error_not_a_hang() {
+fn a_truncated_file_is_an_error_and_not_a_hang() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("disk");
     let disk = Arc::new(FileDisk::create(&path, 1 << 20).unwrap());
@@ -146,7 +144,7 @@ fn dropping_a_ring_waits_for_the_kernel() {
 }
 
 #[test]
-fn a_step_that_moved_less_is_continued() {
+fn a_partial_transfer_is_continued() {
     let core = Core::default();
     let mut transfer = Transfer::write(&core, 0, 3, Persist::Itself);
     let mut ended = |result: Result<usize, i32>| {
@@ -241,7 +239,7 @@ fn steps_of(frame_count: usize, persist: Persist) -> Vec<(u8, i32)> {
 /// Only what the kernel was asked to persist is durable. A separate flush is needed where earlier
 /// writes count: `RWF_DSYNC` covers only the write that carries it.
 #[test]
-fn the_kernel_is_asked_for_what_must_be_durable() {
+fn the_kernel_is_requested_to_persist_durable_writes() {
     let dsync = (WRITEV, libc::RWF_DSYNC);
     let (plain, flush) = ((WRITEV, 0), (FSYNC, FSYNC_DATASYNC));
     assert_eq!(steps_of(3, Persist::Nothing), [plain]);
@@ -286,7 +284,7 @@ fn collect_patiently(ring: &mut Ring, count: usize) -> Vec<Completion> {
     while out.len() < count {
         ring.complete(&mut out).unwrap();
         if out.len() < count && ring.next_retry().is_none() && !ring.has_ended() {
-            wait(ring.poll_fd().expect("the blocking engine has ended all"));
+            wait(ring.poll_fd().expect("the blocking engine has ended all transfers"));
         }
     }
     out
@@ -294,7 +292,7 @@ fn collect_patiently(ring: &mut Ring, count: usize) -> Vec<Completion> {
 
 /// A device refuses writes for a while: each completes once, successfully, with its bytes.
 #[test]
-fn a_write_that_is_refused_for_a_while_succeeds_once() {
+fn a_temporarily_refused_write_succeeds_once() {
     for (_dir, disk, mut ring, told) in engines() {
         refuse(&disk, &[libc::EIO, libc::ENOSPC, libc::EIO, libc::ENOSPC, libc::ENOSPC]);
         for (index, persist) in [Persist::Itself, Persist::Nothing].into_iter().enumerate() {
@@ -316,14 +314,14 @@ fn a_write_that_is_refused_for_a_while_succeeds_once() {
             assert!(read == frames(index, 5));
         }
         let told = told.lock().unwrap();
-        assert!(told[0].contains("refuses a write, which is tried again"), "{told:?}");
-        assert!(told.last().unwrap().contains("takes writes again"), "{told:?}");
+        assert!(told[0].contains("refuses a write, which is retried"), "{told:?}");
+        assert!(told.last().unwrap().contains("accepts writes again"), "{told:?}");
     }
 }
 
 /// A device refuses writes forever: the write fails, once, and the next one can succeed.
 #[test]
-fn a_write_that_is_refused_for_good_fails_once() {
+fn a_permanently_refused_write_fails_once() {
     for (_dir, disk, mut ring, told) in engines() {
         // At one location it is retried a few times; a write that fails at a second one is retried
         // longer.
@@ -354,7 +352,7 @@ fn a_write_that_is_refused_for_good_fails_once() {
 
 /// A blocking write is retried as well.
 #[test]
-fn a_blocking_write_is_tried_again() {
+fn a_blocking_write_is_retried() {
     let (_dir, disk) = disk(1 << 20);
     refuse(&disk, &[libc::ENOSPC; 50]);
     disk.write(0, &frames(1, 3)).unwrap();
@@ -376,12 +374,12 @@ fn a_device_reserved_for_another_is_reported_at_once() {
         disk.when_fenced(move || _ = count.fetch_add(1, relaxed));
         refuse(&disk, &[libc::EIO]);
         disk.write(0, &frames(1, 1)).unwrap();
-        assert_eq!(told.load(relaxed), 0, "the device fails, and that is all");
+        assert_eq!(told.load(relaxed), 0, "the device fails without a reservation");
         refuse(&disk, &[libc::EBADE, libc::EBADE]);
         ring.write(1, 0, frames(1, 1), Persist::Itself).unwrap();
         ring.submit().unwrap();
         assert!(collect_patiently(&mut ring, 1)[0].result.is_err());
-        assert_eq!(told.load(relaxed), 1, "it is not tried again");
+        assert_eq!(told.load(relaxed), 1, "it is not retried");
         assert!(disk.write(0, &frames(1, 1)).is_err());
         assert_eq!(told.load(relaxed), 2);
     }

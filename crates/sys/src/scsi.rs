@@ -76,7 +76,7 @@ pub(crate) fn read_by_scsi(file: &File, command: &[u8], answer: &mut [u8]) -> En
     match (i32::from(request.status), request.host_status) {
         (0, 0) => Ended::Done,
         (CHECK_CONDITION, _) if key == ILLEGAL_REQUEST => {
-            let text = "PERSISTENT RESERVE IN is refused".to_owned();
+            let text = "PERSISTENT RESERVE IN was refused".to_owned();
             Ended::Failed(ReservationError::Unsupported(text))
         }
         (0, host) => {

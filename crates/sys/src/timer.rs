@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_off_when_it_was_set_to_and_not_before() {
+    fn a_timer_expires_when_set_and_not_before() {
         let timer = Timer::new().unwrap();
         assert!(!is_heard(&timer, 5));
         let started = Instant::now();

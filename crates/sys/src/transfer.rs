@@ -233,7 +233,7 @@ impl Transfer {
             return Some(Ok(()));
         }
         if moved == 0 {
-            let text = "the device moved no bytes";
+            let text = "the device transferred no bytes";
             return Some(Err(io::Error::new(io::ErrorKind::UnexpectedEof, text)));
         }
         self.done_bytes += moved;

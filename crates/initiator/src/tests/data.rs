@@ -30,7 +30,7 @@ fn exchange(options: Options, seed: u64) {
 }
 
 #[test]
-fn what_is_written_is_read_by_all_combinations_of_terms() {
+fn written_data_is_read_with_all_combinations_of_parameters() {
     let mut seed = 1;
     for initial_r2t in [false, true] {
         for immediate_data in [false, true] {
@@ -62,7 +62,7 @@ fn what_is_written_is_read_by_all_combinations_of_terms() {
 }
 
 #[test]
-fn less_immediate_data_than_was_agreed_on_is_as_good() {
+fn less_immediate_data_than_negotiated_is_valid() {
     for initial_r2t in [false, true] {
         let immediate_bytes_max = 1000;
         exchange(Options { immediate_bytes_max, initial_r2t, ..options() }, 3);
@@ -70,7 +70,7 @@ fn less_immediate_data_than_was_agreed_on_is_as_good() {
 }
 
 #[test]
-fn the_target_has_smaller_segments_than_we_do() {
+fn the_target_may_have_smaller_segments() {
     let limits = iscsi::Limits {
         receive_segment_bytes: 8192,
         burst_bytes: 20_000,
@@ -112,7 +112,7 @@ fn many_commands_are_answered_in_any_order() {
 }
 
 #[test]
-fn errors_bring_sense_data_and_short_reads_a_residual() {
+fn errors_have_sense_data_and_short_reads_a_residual() {
     let mut wire = Wire::logged_in(options(), 6);
     wire.simple(FAILS);
     let answer = only_answer(wire.pump());

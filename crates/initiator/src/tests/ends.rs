@@ -17,7 +17,7 @@ fn an_aborted_command_is_never_answered() {
 
 /// The response and the abort cross: whichever arrives first, each arrives once.
 #[test]
-fn an_abort_races_with_the_answer() {
+fn an_abort_races_with_the_response() {
     let (mut answered, mut aborted) = (0, 0);
     for seed in 0..60 {
         let mut wire = Wire::logged_in(Options { initial_r2t: true, ..options() }, seed);
@@ -44,7 +44,7 @@ fn an_abort_races_with_the_answer() {
 }
 
 #[test]
-fn sets_end_what_is_on_their_logical_unit() {
+fn task_set_functions_end_the_tasks_of_their_logical_unit() {
     const OTHER: [u8; 8] = [0, 2, 0, 0, 0, 0, 0, 0];
     for (function, all) in [
         (Function::AbortTaskSet, false),
@@ -66,7 +66,7 @@ fn sets_end_what_is_on_their_logical_unit() {
 }
 
 #[test]
-fn what_is_not_supported_ends_nothing() {
+fn an_unsupported_function_ends_nothing() {
     let mut wire = Wire::logged_in(options(), 3);
     let stuck = wire.simple(NEVER_ANSWERED);
     for function in [Function::ClearAca, Function::TargetColdReset] {
@@ -86,7 +86,7 @@ fn pings_in_both_directions() {
     wire.connection.tick(later);
     assert_eq!(wire.pump(), [Event::Nop(Nop::Asked)]);
     wire.connection.tick(later + std::time::Duration::from_secs(1));
-    assert!(!wire.connection.is_closed(), "it was answered");
+    assert!(!wire.connection.is_closed(), "the ping was answered");
 }
 
 #[test]
@@ -112,11 +112,11 @@ fn a_logout_ends_the_connection() {
     let mut wire = Wire::logged_in(options(), 7);
     wire.host.logout(LogoutReason::CloseConnection(9)).unwrap();
     assert_eq!(wire.pump(), [Event::LoggedOut { response: 1 }]);
-    assert!(wire.host.is_logged_in(), "that was another connection");
+    assert!(wire.host.is_logged_in(), "the logout was of another connection");
 }
 
 #[test]
-fn a_logout_that_is_wanted_and_a_reject() {
+fn a_requested_logout_and_a_reject_are_events() {
     let mut wire = Wire::logged_in(options(), 8);
     wire.connection.request_logout(5);
     let asked = Event::AsyncMessage { event: 1, parameters: [0, 0, 5], data: vec![] };

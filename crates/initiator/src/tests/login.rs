@@ -4,7 +4,7 @@ use super::wire::*;
 use super::*;
 
 #[test]
-fn a_login_with_and_without_the_stage_of_security() {
+fn a_login_works_with_and_without_the_security_stage() {
     for security_stage in [false, true] {
         let mut wire = Wire::logged_in(Options { security_stage, ..options() }, 1);
         assert!(wire.host.is_logged_in() && wire.host.room() == 16);
@@ -15,7 +15,7 @@ fn a_login_with_and_without_the_stage_of_security() {
 }
 
 #[test]
-fn a_login_that_is_refused() {
+fn a_refused_login_is_an_event() {
     for (name, target_name, expected) in
         [("iqn.2026-01.example:stranger", TARGET, (2, 2)), (NAME, "iqn.2026-01.example:no", (2, 3))]
     {
@@ -35,7 +35,7 @@ fn a_login_that_is_refused() {
 }
 
 #[test]
-fn a_discovery_session_names_the_target_in_one_piece_and_in_many() {
+fn a_discovery_session_lists_the_target_in_one_piece_and_in_many() {
     for segment in [512, 65_536] {
         let options = Options {
             discovery: true,

@@ -5,7 +5,7 @@ use super::*;
 use crate::pdu::{Bhs, opcode};
 
 #[test]
-fn headers_of_the_login() {
+fn invalid_login_headers_are_violations() {
     let wrong = |change: fn(&mut Bhs), text: &str| {
         let mut liar = Liar::asked(options());
         let mut bhs = liar.login_response();
@@ -14,19 +14,19 @@ fn headers_of_the_login() {
         assert!(message.contains(text), "{message}");
     };
     wrong(|bhs| bhs.0[0] = opcode::TEXT_RESPONSE, "not for this phase");
-    wrong(|bhs| bhs.put_u32(16, 2), "never asked");
+    wrong(|bhs| bhs.put_u32(16, 2), "never sent");
     wrong(|bhs| bhs.0[8] = 0, "another ISID");
-    wrong(|bhs| bhs.0[36] = 4, "no such status class");
+    wrong(|bhs| bhs.0[36] = 4, "unknown status class");
     wrong(|bhs| bhs.0[3] = 1, "a version");
     wrong(|bhs| bhs.0[1] = 0x83, "CSG");
     wrong(|bhs| bhs.0[1] = 0xc7, "T and C");
-    wrong(|bhs| bhs.0[1] = 0x86, "not asked for");
+    wrong(|bhs| bhs.0[1] = 0x86, "not requested");
     wrong(|bhs| bhs.0[15] = 0, "TSIH");
     wrong(|bhs| bhs.0[1] = 0x04, "TSIH");
 }
 
 #[test]
-fn keys_of_the_login() {
+fn invalid_login_keys_are_violations() {
     let whole = String::from_utf8(TERMS.to_vec()).unwrap();
     for (from, to) in [
         ("TargetPortalGroupTag=1\0", ""),
@@ -57,7 +57,7 @@ fn keys_of_the_login() {
 }
 
 #[test]
-fn a_login_comes_to_an_end() {
+fn an_endless_login_is_a_violation() {
     let mut liar = Liar::asked(options());
     let result = (0..17).try_for_each(|at| {
         let mut bhs = liar.login_response();
@@ -70,7 +70,7 @@ fn a_login_comes_to_an_end() {
 
 /// Text of a login in pieces (C), in as many exchanges.
 #[test]
-fn a_login_in_pieces() {
+fn a_login_text_in_pieces_is_assembled() {
     let mut liar = Liar::asked(options());
     let (one, two) = TERMS.split_at(100);
     let mut bhs = liar.login_response();

@@ -30,7 +30,7 @@ fn the_window_closes_and_opens() {
 
 /// The same calls and the same bytes: the same output.
 #[test]
-fn a_run_is_the_same_twice() {
+fn equal_calls_give_equal_output() {
     let run = || {
         let mut wire = Wire::logged_in(Options { data_digest: true, ..options() }, 3);
         wire.write(0, &pattern(4096, 1));

@@ -51,29 +51,29 @@ fn the_window_fits_what_was_sent() {
 }
 
 #[test]
-fn answers_come_once_and_only_to_what_was_asked() {
+fn responses_are_sent_once_and_only_to_requests() {
     let mut liar = Liar::new();
     let itt = liar.read(0);
     assert_eq!(liar.say(response(itt, 0, 0), b""), Ok(()));
     let again = Violation::AnsweredTwice { opcode: opcode::RESPONSE, itt: itt.0 };
     assert_eq!(liar.say(response(itt, 0, 0), b""), Err(again.clone()));
-    assert_eq!(liar.host.receive(b""), Err(again), "it stays so");
+    assert_eq!(liar.host.receive(b""), Err(again), "the error persists");
     for tag in [0, 99, NO_TAG] {
         let mut liar = Liar::new();
-        assert_says!(liar.say(response(Itt(tag), 0, 0), b""), "never asked");
+        assert_says!(liar.say(response(Itt(tag), 0, 0), b""), "never sent");
     }
     let mut liar = Liar::new();
     let ping = liar.host.nop_out(b"").unwrap();
-    assert_says!(liar.say(response(ping, 0, 0), b""), "never asked");
+    assert_says!(liar.say(response(ping, 0, 0), b""), "never sent");
     for wrong in [opcode::MANAGEMENT_RESPONSE, opcode::LOGOUT_RESPONSE, opcode::TEXT_RESPONSE] {
         let mut liar = Liar::new();
         let itt = liar.read(0);
-        assert_says!(liar.say(plain(wrong, itt.0), b""), "never asked");
+        assert_says!(liar.say(plain(wrong, itt.0), b""), "never sent");
     }
 }
 
 #[test]
-fn nothing_comes_after_an_abort_was_answered() {
+fn no_pdu_is_allowed_after_the_response_to_an_abort() {
     for late in [opcode::RESPONSE, opcode::DATA_IN, opcode::R2T] {
         let mut liar = Liar::new();
         let itt = liar.read(512);
@@ -91,7 +91,7 @@ fn nothing_comes_after_an_abort_was_answered() {
 
 /// An abort that is not answered yet changes nothing: R2Ts are answered too.
 #[test]
-fn what_comes_before_the_answer_to_an_abort_is_right() {
+fn pdus_before_the_response_to_an_abort_are_valid() {
     let mut liar = Liar::new();
     let itt = liar.write(2048);
     let abort = liar.host.abort(itt).unwrap();
@@ -106,7 +106,7 @@ fn what_comes_before_the_answer_to_an_abort_is_right() {
     let abort = liar.host.task_management(Function::LogicalUnitReset, LUN).unwrap();
     let mut answer = plain(opcode::MANAGEMENT_RESPONSE, abort.0);
     answer.0[2] = 7;
-    assert_says!(liar.say(answer, b""), "no such response");
+    assert_says!(liar.say(answer, b""), "unknown response code");
 }
 
 #[test]
@@ -131,13 +131,13 @@ fn data_in_has_no_gap_and_no_overlap() {
 }
 
 #[test]
-fn data_in_is_no_more_than_was_announced_and_agreed_on() {
+fn data_in_is_limited_by_announced_and_negotiated_lengths() {
     let mut liar = Liar::new();
     let itt = liar.read(512);
-    assert_says!(liar.say_with(data_in(itt, 0, 0, 0), &[0; 513], false), "data that was announced");
+    assert_says!(liar.say_with(data_in(itt, 0, 0, 0), &[0; 513], false), "announced data");
     let mut liar = Liar::new();
     let itt = liar.write(512);
-    assert_says!(liar.say_with(data_in(itt, 0, 0, 0), &[0; 1], false), "data that was announced");
+    assert_says!(liar.say_with(data_in(itt, 0, 0, 0), &[0; 1], false), "announced data");
     let mut liar = Liar::new();
     let itt = liar.read(8192);
     assert_eq!(liar.say_with(data_in(itt, 0, 0, 0), &[0; 4096], false), Ok(()));
@@ -153,7 +153,7 @@ fn flags_of_data_in() {
     for (flags, status, text) in [
         (0x01, 0, "S without F"),
         (0x82, 0, "O or U without S"),
-        (0x81, 2, "a status with sense"),
+        (0x81, 2, "that requires sense"),
         (0xc0, 0, "acknowledged"),
     ] {
         let mut liar = Liar::new();
@@ -165,7 +165,7 @@ fn flags_of_data_in() {
 }
 
 #[test]
-fn residuals_fit_what_was_moved() {
+fn residuals_match_the_transferred_bytes() {
     // Read 512 bytes of 1024.
     for (flag, count, status, right) in [
         (0x02, 512, 0, true),
@@ -206,15 +206,15 @@ fn residuals_fit_what_was_moved() {
 }
 
 #[test]
-fn r2t_asks_for_what_was_announced_once_and_in_order() {
+fn r2t_solicits_announced_data_once_and_in_order() {
     for (bhs, text) in [
         (r2t(Itt(2), 1, 1024, 512), "R2TSN 1 where 0"),
-        (r2t(Itt(2), 0, 512, 512), "R2T offset 512 where 1024"),
-        (r2t(Itt(2), 0, 1536, 512), "R2T offset 1536 where 1024"),
-        (r2t(Itt(2), 0, 1024, 7169), "announced, asked for by R2T"),
-        (r2t(Itt(2), 0, u32::MAX, u32::MAX), "announced, asked for by R2T"),
-        (r2t(Itt(2), 0, 1024, 4097), "a sequence, asked for by R2T"),
-        (r2t(Itt(2), 0, 1024, 0), "asks for nothing"),
+        (r2t(Itt(2), 0, 512, 512), "R2T offset 512, but 1024"),
+        (r2t(Itt(2), 0, 1536, 512), "R2T offset 1536, but 1024"),
+        (r2t(Itt(2), 0, 1024, 7169), "announced data, solicited by R2T"),
+        (r2t(Itt(2), 0, u32::MAX, u32::MAX), "announced data, solicited by R2T"),
+        (r2t(Itt(2), 0, 1024, 4097), "a sequence, solicited by R2T"),
+        (r2t(Itt(2), 0, 1024, 0), "solicits no data"),
     ] {
         let mut liar = Liar::new();
         assert_eq!(liar.write(8192), Itt(2));
@@ -232,11 +232,14 @@ fn r2t_asks_for_what_was_announced_once_and_in_order() {
     assert_says!(liar.say_with(bhs, b"", false), "no Target Transfer Tag");
     let mut liar = Liar::new();
     let itt = liar.read(512);
-    assert_says!(liar.say_with(r2t(itt, 0, 0, 512), b"", false), "announced, asked for by R2T");
+    assert_says!(
+        liar.say_with(r2t(itt, 0, 0, 512), b"", false),
+        "announced data, solicited by R2T"
+    );
 }
 
 #[test]
-fn no_more_r2ts_are_outstanding_than_was_agreed_on() {
+fn outstanding_r2ts_are_limited_as_negotiated() {
     let mut liar = Liar::new();
     let itt = liar.write(8192);
     for sn in 0..2 {
@@ -245,7 +248,7 @@ fn no_more_r2ts_are_outstanding_than_was_agreed_on() {
     }
     // No data was sent yet, so the target can't have received it.
     let mut host = liar;
-    assert_says!(host.say_with(r2t(itt, 2, 2048, 512), b"", false), "R2Ts at a time");
+    assert_says!(host.say_with(r2t(itt, 2, 2048, 512), b"", false), "outstanding R2Ts");
     let mut liar = Liar::new();
     let itt = liar.write(8192);
     for sn in 0..4 {
@@ -295,7 +298,7 @@ fn digests() {
 }
 
 #[test]
-fn sense_is_whole_and_there() {
+fn sense_data_is_present_and_complete() {
     for (data, text) in [
         (&b""[..], "without sense"),
         (&[0][..], "half a SenseLength"),
@@ -309,7 +312,7 @@ fn sense_is_whole_and_there() {
 }
 
 #[test]
-fn pdus_that_no_target_sends() {
+fn pdus_that_targets_must_not_send_are_violations() {
     for opcode in [0x00, 0x01, 0x05, 0x23, 0x30, 0x3e] {
         let mut liar = Liar::new();
         assert_eq!(liar.say(plain(opcode, 1), b""), Err(Violation::Opcode { opcode }));
@@ -328,7 +331,7 @@ fn pdus_that_no_target_sends() {
     bhs.0[4] = 1;
     assert_says!(liar.say(bhs, b""), "additional header segments");
     let mut liar = Liar::new();
-    assert_says!(liar.say(plain(opcode::REJECT, NO_TAG), b"short"), "does not bring the header");
+    assert_says!(liar.say(plain(opcode::REJECT, NO_TAG), b"short"), "does not contain the header");
     let mut liar = Liar::new();
     assert_says!(liar.say(plain(opcode::REJECT, 3), &[0; 48]), "it has a tag");
     let mut liar = Liar::new();
@@ -336,7 +339,7 @@ fn pdus_that_no_target_sends() {
 }
 
 #[test]
-fn pings_come_back_as_they_were() {
+fn ping_data_is_returned_unchanged() {
     let mut liar = Liar::new();
     let itt = liar.host.nop_out(b"abc").unwrap();
     let mut bhs = plain(opcode::NOP_IN, itt.0);
@@ -344,7 +347,10 @@ fn pings_come_back_as_they_were() {
     assert_eq!(liar.say(bhs, b"abd"), Err(Violation::Echo));
     let mut liar = Liar::new();
     let itt = liar.host.nop_out(b"abc").unwrap();
-    assert_says!(liar.say(plain(opcode::NOP_IN, itt.0), b"abc"), "an answer that asks");
+    assert_says!(
+        liar.say(plain(opcode::NOP_IN, itt.0), b"abc"),
+        "a response that requests a response"
+    );
     let mut liar = Liar::new();
     let bhs = plain(opcode::NOP_IN, NO_TAG);
     assert_says!(liar.say_with(bhs, b"data", false), "has a data segment");
@@ -354,8 +360,8 @@ fn pings_come_back_as_they_were() {
 fn text_ends_with_f() {
     for (flags, ttt, text) in [
         (0xc0, NO_TAG, "F and C"),
-        (0x80, 4, "does not go with F"),
-        (0x40, NO_TAG, "does not go with F"),
+        (0x80, 4, "does not match F"),
+        (0x40, NO_TAG, "does not match F"),
     ] {
         let mut liar = Liar::new();
         let itt = liar.host.send_targets("").unwrap();
@@ -372,7 +378,7 @@ fn text_ends_with_f() {
 }
 
 #[test]
-fn nothing_comes_after_the_logout() {
+fn no_pdu_is_allowed_after_the_logout_response() {
     let mut liar = Liar::new();
     let itt = liar.host.logout(LogoutReason::CloseSession).unwrap();
     assert_eq!(liar.say(plain(opcode::LOGOUT_RESPONSE, itt.0), b""), Ok(()));
@@ -382,5 +388,5 @@ fn nothing_comes_after_the_logout() {
     let itt = liar.host.logout(LogoutReason::CloseSession).unwrap();
     let mut bhs = plain(opcode::LOGOUT_RESPONSE, itt.0);
     bhs.0[2] = 4;
-    assert_says!(liar.say(bhs, b""), "no such response");
+    assert_says!(liar.say(bhs, b""), "unknown response code");
 }
