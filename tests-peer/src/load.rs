@@ -130,7 +130,7 @@ fn was_refused(said: &str) -> bool {
     command.is_some_and(|line| {
         let is_command = line.starts_with("operation ") || line.starts_with("a read of block ");
         let has_error = line.contains(" ended with ") && !line.contains("sense 0Eh");
-        is_command && (has_error || line.ends_with(" was not answered in time"))
+        is_command && (has_error || line.ends_with(" timed out"))
     })
 }
 
@@ -144,7 +144,7 @@ mod tests {
         assert!(was_refused(&format!("{sense} 03h/11h/00h")));
         assert!(!was_refused(&format!("{sense} 0Eh/1Dh/00h")));
         assert!(was_refused("holdfast-lab: a read of block 7 ended with status 28h"));
-        assert!(was_refused("holdfast-lab: operation 7 was not answered in time"));
+        assert!(was_refused("holdfast-lab: operation 7 timed out"));
         assert!(!was_refused("holdfast-lab: block 7 holds the head of what operation 6 wrote"));
         assert!(!was_refused(""));
     }

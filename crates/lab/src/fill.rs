@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_repeat_as_often_as_asked() {
+    fn blocks_repeat_as_often_as_requested() {
         for percent in [0, 50, 90] {
             let data = written(&mut Content::new(1, percent, 0), 2500);
             let repeated = 20_000 - distinct(&data).len();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_is_any_of_what_was_written() {
+    fn repeated_blocks_are_drawn_evenly() {
         let data = written(&mut Content::new(1, 90, 0), 2500);
         let mut counts = std::collections::HashMap::new();
         for block in data.chunks(BLOCK_BYTES).skip(10_000) {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn data_shrinks_as_far_as_asked_and_no_further() {
+    fn data_is_compressible_as_requested() {
         for (percent, least, most) in [(0, 0.99, 1.01), (50, 1.9, 2.0), (75, 3.7, 4.0)] {
             for duplicates in [0, 50] {
                 let data = written(&mut Content::new(3, duplicates, percent), 250);

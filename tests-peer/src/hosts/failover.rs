@@ -130,7 +130,7 @@ async fn keep_writing(device: Device, writer: u64, stop: Rc<Cell<bool>>) -> Resu
 fn told(host: &Host, device: &Device, written: u64) -> Result<String> {
     let totals = device.totals();
     let failed: u64 = totals.classes.values().map(|ended| ended.failed.count).sum();
-    ensure!(failed == 0, "{failed} commands have ended with an error");
+    ensure!(failed == 0, "{failed} commands ended with an error");
     ensure!(totals.retries > 0, "no command was under way when a path was lost");
     let losses: Vec<u64> = host.paths().iter().map(|path| path.losses()).collect();
     // Twice with the owner, and one once more when only it was killed; the switch keeps all.

@@ -13,7 +13,7 @@ use super::lock_record::HOSTS_MAX;
 use super::mount::Core;
 use super::sector::{SECTOR_BYTES, damaged};
 
-/// How often to look for another run after others were quicker.
+/// How often to search for another run after others were quicker.
 const PLANS_MAX: u32 = 4;
 /// How many clusters one operation changes at a time, each under its own lock: in any order,
 /// because what is taken is not referred to yet, and what is given back is not any more.
@@ -72,7 +72,7 @@ impl Core {
         count: u32,
     ) -> Result<Vec<u32>, DatastoreError> {
         match self.try_take_blocks(pool, count).await {
-            // What this host was still to unmap makes room.
+            // The blocks that this host was still to unmap make room.
             Err(DatastoreError::Full) if pool == Pool::Data && self.skip_pending().await? => {
                 self.try_take_blocks(pool, count).await
             }
@@ -217,7 +217,7 @@ impl Core {
                 |bits: &mut Cluster| blocks.iter().filter(|block| bits.give_back(**block)).count();
             if self.change_cluster(pool, cluster, free).await? != blocks.len() {
                 let place = Cluster::place(&self.layout, pool, cluster);
-                return Err(damaged(place, "a file has had blocks that are free"));
+                return Err(damaged(place, "a file refers to blocks that are free"));
             }
             Ok(())
         });
@@ -239,7 +239,7 @@ impl Core {
         let guard = self.layout.cluster_guard(pool, index);
         let cursor = self.cursor(pool);
         let Some(turn) = cursor.turns.get(index as usize) else {
-            return Err(damaged(guard.lock, "there is no such cluster"));
+            return Err(damaged(guard.lock, "the cluster does not exist"));
         };
         let _turn = turn.lock().await;
         let work = async |mut sector: Vec<u8>| {

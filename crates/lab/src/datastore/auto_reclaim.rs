@@ -26,13 +26,13 @@ const BATCHES_A_SECOND: u32 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAutoReclaim {
     /// Not before 6.5 (002).
-    #[error("automatic reclaim is off: ESXi before 6.5 has none")]
+    #[error("automatic reclaim is off: ESXi before 6.5 does not support it")]
     Version,
     /// It is switched off.
     #[error("automatic reclaim is off: the space reclamation priority is none")]
     Priority,
     /// VMFS 6 unmaps by 1 MB: the array's optimal granularity must divide that.
-    #[error("automatic reclaim is off: the array unmaps by {0} bytes, which do not divide 1 MiB")]
+    #[error("automatic reclaim is off: the UNMAP granularity of {0} bytes does not divide 1 MiB")]
     Granularity(u64),
     /// The array does not unmap, as far as is known.
     #[error("automatic reclaim is off: the array has refused UNMAP")]
@@ -138,8 +138,8 @@ impl Core {
         Ok(self.disk.medium.unmap(&ranges).await?)
     }
 
-    /// Frees everything that is still to be unmapped, without unmapping; returns whether that was
-    /// anything.
+    /// Frees everything that is still to be unmapped, without unmapping it; returns whether there
+    /// was anything.
     pub(super) async fn skip_pending(&self) -> Result<bool, DatastoreError> {
         let _turn = self.auto_reclaim.turn.lock().await;
         let blocks = self.take_pending(u32::MAX);

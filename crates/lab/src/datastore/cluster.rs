@@ -58,7 +58,7 @@ impl Cluster {
             && take.u32(20) == index
             && take.u32(24) == cluster.blocks;
         if !is_it {
-            return Err(take.damaged("it is another cluster's"));
+            return Err(take.damaged("it belongs to another cluster"));
         }
         cluster.bits.copy_from_slice(take.bytes(BITS_AT, BITS_BYTES));
         let taken: u32 = cluster.bits.iter().map(|byte| byte.count_ones()).sum();

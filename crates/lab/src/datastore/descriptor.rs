@@ -53,7 +53,7 @@ impl Description {
     ) -> Result<Self, DatastoreError> {
         let take = Take::open(Kind::Descriptor, offset_bytes, bytes)?;
         if take.u8(16) > 1 || take.u32(20) != file {
-            return Err(take.damaged("it is another descriptor, or in no known state"));
+            return Err(take.damaged("it is another descriptor, or in an unknown state"));
         }
         let description = Self {
             is_used: take.u8(16) == 1,
@@ -65,7 +65,7 @@ impl Description {
             return Err(take.damaged("a file without a name"));
         }
         if description.size_bytes.div_ceil(BLOCK_BYTES) > u64::from(blocks_max) {
-            return Err(take.damaged("a file that is bigger than files can be"));
+            return Err(take.damaged("a file that is larger than the maximum"));
         }
         Ok(description)
     }
@@ -82,7 +82,7 @@ pub(super) fn check_file(
         return Err(DatastoreError::Argument(text));
     }
     if size_bytes.div_ceil(BLOCK_BYTES) > u64::from(blocks_max) {
-        let text = format!("a file of this datastore has {blocks_max} MiB at the most");
+        let text = format!("a file of this datastore has at most {blocks_max} MiB");
         return Err(DatastoreError::Argument(text));
     }
     Ok(())

@@ -17,7 +17,7 @@ pub struct DeviceRange {
 
 /// Blocks that no file has any more and that are not free yet, so that they can be unmapped: a
 /// block that is free may be another host's at once. If this is dropped they are leaked.
-#[must_use = "blocks are leaked that are not given back"]
+#[must_use = "blocks that are not given back are leaked"]
 pub struct Detached {
     core: Rc<Core>,
     blocks: Vec<u32>,

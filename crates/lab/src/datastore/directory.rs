@@ -110,7 +110,7 @@ impl Core {
             let bytes = self.disk.read(guard.lock, guard.bytes()).await?;
             let description = self.decode_description(file, &bytes[SECTOR_BYTES as usize..])?;
             if description.is_used && description.name == name {
-                // Usually its lock is needed next.
+                // The directory's lock is usually needed next.
                 self.views.saw(guard, &bytes);
                 return Ok(Some(file));
             }

@@ -138,7 +138,8 @@ impl Disk {
 
     pub(super) async fn read_sector(&self, offset: u64) -> Result<Sector, DatastoreError> {
         let bytes = self.read(offset, SECTOR_BYTES).await?;
-        Sector::try_from(bytes.as_slice()).map_err(|_| damaged(offset, "it is no sector"))
+        Sector::try_from(bytes.as_slice())
+            .map_err(|_| damaged(offset, "the read is not one sector"))
     }
 
     pub(super) async fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), DatastoreError> {
@@ -230,7 +231,7 @@ impl Disk {
         Ok(changed)
     }
 
-    /// Without retries: the holder of the reservation gets no conflict, unless the reservation is
+    /// Without retries: the holder of the reservation gets no conflict unless the reservation is
     /// lost, and then nothing more may be written under it.
     async fn exchange_reserved(
         &self,

@@ -21,16 +21,16 @@ pub enum DatastoreError {
     #[error("{0}")]
     Argument(String),
     /// All 64 heartbeat slots are taken by hosts that are alive.
-    #[error("the datastore is mounted by as many hosts as it has room for")]
+    #[error("the datastore is mounted by the maximum number of hosts")]
     NoSlot,
     /// A host with this id has it mounted, and is alive.
-    #[error("host {0} has the datastore mounted already")]
+    #[error("host {0} has already mounted the datastore")]
     MountedAlready(HostId),
     /// Another host has found this one dead, or has taken its heartbeat slot.
     #[error("access to the datastore is lost: another host has ended the heartbeat")]
     Lost,
     /// The heartbeat is late, so that another host may consider this one dead: nothing is written.
-    #[error("the heartbeat is late: nothing is written until it has got through")]
+    #[error("the heartbeat is late: nothing is written until it succeeds")]
     HeartbeatLate,
     /// It was unmounted.
     #[error("the datastore is not mounted any more")]
@@ -47,7 +47,7 @@ pub enum DatastoreError {
     #[error("{0} is in use on this host")]
     InUse(String),
     /// Hosts that are alive did not release a lock for many times the liveness time.
-    #[error("the lock at byte {offset_bytes} was not to be had in time")]
+    #[error("the lock at byte {offset_bytes} could not be taken in time")]
     LockTimeout {
         /// Its offset on the device.
         offset_bytes: u64,
@@ -56,10 +56,10 @@ pub enum DatastoreError {
     #[error("the device stays reserved by another host")]
     StaysReserved,
     /// There is no such file.
-    #[error("there is no file {0}")]
+    #[error("file {0} does not exist")]
     NotFound(String),
     /// A file with this name exists.
-    #[error("there is a file {0} already")]
+    #[error("file {0} already exists")]
     Exists(String),
     /// No descriptor is free.
     #[error("the datastore has no room for another file")]
@@ -68,6 +68,6 @@ pub enum DatastoreError {
     #[error("the datastore is full")]
     Full,
     /// The file was closed, or is open for reading only.
-    #[error("{0} is not open for a change of its blocks")]
+    #[error("{0} is not open for changing its blocks")]
     NotOpen(String),
 }

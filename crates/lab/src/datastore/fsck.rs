@@ -92,7 +92,7 @@ impl fmt::Display for FsckReport {
         let state = match (self.is_damaged(), self.is_clean()) {
             (true, _) => "DAMAGED",
             (_, true) => "clean",
-            _ => "sound, with leaks or locks of the dead",
+            _ => "sound, with leaks or locks of dead hosts",
         };
         writeln!(f, "datastore {:?}: {state}", self.label)?;
         writeln!(f, "  files                  {}", self.files)?;
@@ -105,7 +105,7 @@ impl fmt::Display for FsckReport {
         writeln!(f, "  descriptors leaked     {}", self.descriptors_leaked)?;
         writeln!(f, "  hosts                  {}", self.hosts)?;
         writeln!(f, "  locks held             {}", self.locks_held)?;
-        writeln!(f, "  locks of the dead      {}", self.locks_stale)?;
+        writeln!(f, "  locks of dead hosts    {}", self.locks_stale)?;
         writeln!(f, "  damage                 {}", self.damage_count)?;
         self.damage.iter().try_for_each(|what| writeln!(f, "    {what}"))
     }
@@ -123,14 +123,15 @@ impl Claims {
     fn name(&mut self, block: u32, by: &str, report: &mut FsckReport) {
         let index = block as usize;
         let Some(named) = self.named.get_mut(index) else {
-            report.note(format!("{by} names {} {block}, which there is not", self.what));
+            report.note(format!("{by} refers to {} {block}, which does not exist", self.what));
             return;
         };
         if std::mem::replace(named, true) {
-            report.note(format!("{by} names {} {block}, which is named already", self.what));
+            report
+                .note(format!("{by} refers to {} {block}, which has another reference", self.what));
         }
         if self.taken[index] == Some(false) {
-            report.note(format!("{by} names {} {block}, which is free", self.what));
+            report.note(format!("{by} refers to {} {block}, which is free", self.what));
         }
     }
 
@@ -204,7 +205,8 @@ impl Check<'_> {
         let content = &content[..guard.content_bytes as usize];
         if lock.mode.is_none() && lock.stamp != 0 && !lock.proves(content) {
             let at = guard.lock;
-            self.report.note(format!("behind the lock at byte {at} is not what it says"));
+            self.report
+                .note(format!("the content of the lock at byte {at} differs from its stamp"));
         }
         for holder in &lock.holders {
             match self.pulses.get(holder.slot as usize).copied().flatten() {
@@ -291,10 +293,10 @@ impl Check<'_> {
                 return;
             }
             (Some(_), false) => {
-                self.report.note(format!("a name leads to descriptor {file}, which is free"));
+                self.report.note(format!("a name refers to descriptor {file}, which is free"));
             }
             (Some(hash), true) if hash != hash_of(name) => {
-                self.report.note(format!("a name that is not {name:?} leads to descriptor {file}"));
+                self.report.note(format!("a name other than {name:?} refers to descriptor {file}"));
             }
             _ => {}
         }

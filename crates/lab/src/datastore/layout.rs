@@ -159,10 +159,10 @@ impl Layout {
             // Only now: nothing overflows.
             && take.u64(96) == layout.bytes_used();
         if !fits {
-            return Err(take.damaged("its sizes make no sense"));
+            return Err(take.damaged("its sizes are inconsistent"));
         }
         if layout.bytes_used() > device_bytes {
-            return Err(take.damaged(format!("the device has {device_bytes} bytes only")));
+            return Err(take.damaged(format!("the device has only {device_bytes} bytes")));
         }
         Ok(layout)
     }

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_hold_it_together() {
+    fn compatible_modes_share_a_lock() {
         let (one, two) = (holder(1), holder(2));
         let modes = [Mode::Exclusive, Mode::Shared, Mode::MultiWriter];
         for first in modes {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_that_make_no_sense_are_found() {
+    fn invalid_locks_are_detected() {
         let sealed = |mode, count, slot| {
             Put::new().u8(16, mode).u8(17, count).u32(80, slot).seal(Kind::Lock, 0)
         };

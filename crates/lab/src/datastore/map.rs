@@ -180,7 +180,7 @@ impl Map {
         let first = self.owner(slot * layout.pointer_sectors);
         let (Some(block), Some(known)) = (self.pointer_block(slot), self.loaded.get_mut(&slot))
         else {
-            return Err(damaged(layout.slots(self.file, 0), "a slot has lost its pointers"));
+            return Err(damaged(layout.slots(self.file, 0), "a slot lacks its pointers"));
         };
         for (of, pointer) in changes {
             known[(of % per_slot) as usize] = *pointer;
@@ -260,7 +260,7 @@ pub(super) fn decode_slots(
         let owner = Owner { part, ..first };
         let entries = table::decode_if_newest(Kind::Slots, offset, owner, sector)?;
         if entries.iter().any(|entry| *entry > layout.pointer_blocks) {
-            return Err(damaged(offset, "a slot names a pointer block beyond the last"));
+            return Err(damaged(offset, "a slot refers to a pointer block beyond the last"));
         }
         slots.extend(entries);
     }
@@ -298,7 +298,7 @@ pub(super) fn decode_pointers(
         for entry in table::decode(Kind::Pointers, offset, owner, content)? {
             let pointer = Pointer::unpack(entry, layout.data_blocks);
             pointers.push(pointer.ok_or_else(|| {
-                damaged(offset, format!("{entry:#010x} is no pointer into this device"))
+                damaged(offset, format!("{entry:#010x} is not a pointer into this device"))
             })?);
         }
     }

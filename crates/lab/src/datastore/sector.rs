@@ -98,7 +98,7 @@ impl<'a> Take<'a> {
         };
         let take = Self { sector, offset_bytes };
         if &sector[..4] != kind.magic() {
-            return Err(take.damaged(format!("it is no {kind:?}")));
+            return Err(take.damaged(format!("it is not a {kind:?}")));
         }
         if take.u64(8) != offset_bytes {
             return Err(take.damaged(format!("it belongs to byte {}", take.u64(8))));
@@ -148,7 +148,7 @@ pub(super) fn text_of(take: &Take<'_>, at: usize, room: usize) -> Result<String,
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(room);
     match std::str::from_utf8(&bytes[..end]) {
         Ok(text) => Ok(text.to_owned()),
-        Err(_) => Err(take.damaged("a name is no UTF-8")),
+        Err(_) => Err(take.damaged("a name is not UTF-8")),
     }
 }
 

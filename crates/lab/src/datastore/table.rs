@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_survives_the_disk_and_is_its_owners() {
+    fn a_table_round_trips_and_belongs_to_its_owner() {
         let owner = Owner { file: 3, generation: 9, part: 2 };
         let entries = std::array::from_fn(|index| index as u32 * 0x0101_0101);
         let sector = encode(Kind::Pointers, 1024, owner, &entries);

@@ -22,7 +22,7 @@ impl View {
     /// trusted if the lock has its stamp.
     pub(super) fn of(guard: Guard, bytes: &[u8]) -> Result<Self, DatastoreError> {
         let Some((image, content)) = bytes.split_first_chunk() else {
-            return Err(damaged(guard.lock, "it is no sector"));
+            return Err(damaged(guard.lock, "it is not a sector"));
         };
         let record = LockRecord::decode(image, guard.lock)?;
         let is_whole = bytes.len() as u64 == guard.bytes();
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_is_believed_that_a_free_lock_has_the_stamp_of() {
+    fn content_with_the_stamp_of_its_free_lock_is_trusted() {
         let guard = Guard { lock: 1024, content_bytes: 1024 };
         let (old, new) = ([1; 1024], [2; 1024]);
         let content = |record: &LockRecord, content: &[u8]| {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_out_is_forgotten() {
+    fn a_view_is_forgotten_when_it_is_taken() {
         let guard = Guard { lock: 1024, content_bytes: 512 };
         let image = Box::new(LockRecord::free_before(&[3; 512]).encode(guard.lock));
         let bytes = [&image[..], &[3; 512]].concat();
@@ -115,8 +115,8 @@ mod tests {
         views.left(guard, view, false);
         views.saw(guard, &bytes);
         let known = views.take(guard).unwrap();
-        assert!(known.is_alone && known.is_worth_a_try(), "nobody was there since");
+        assert!(known.is_alone && known.is_worth_a_try(), "no other host has had it since");
         views.saw(guard, &[3; 1024]);
-        assert!(views.take(guard).is_none(), "nonsense is not kept");
+        assert!(views.take(guard).is_none(), "invalid content is not remembered");
     }
 }

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_under_way_can_be_without_an_answer() {
+    fn only_commands_in_flight_count_as_unanswered() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut answers = Answers::default();

@@ -90,7 +90,7 @@ impl Array {
         let mut volumes = list.as_array().into_iter().flatten();
         let found = volumes.find(|volume| field(volume, "naa").as_deref() == Some(naa));
         let name = found.and_then(|volume| field(volume, "name"));
-        name.ok_or_else(|| format!("no volume of the array has the name {naa}"))
+        name.ok_or_else(|| format!("no volume of the array has the identifier {naa}"))
     }
 
     /// Returns the use of the pool, as the array reports it.
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verb_that_was_not_answered_may_have_been_done() {
+    fn an_unanswered_verb_may_have_been_done() {
         assert_eq!(insist_on("0"), Ok("done\n".into()));
         assert_eq!(insist_on("3 3 0"), Ok("done\n".into()));
         assert_eq!(insist_on("3 1"), Ok(String::new()));

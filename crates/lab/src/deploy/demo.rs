@@ -64,8 +64,8 @@ pub struct DemoArgs {
     /// after its removal, verify every copy again.
     #[arg(long, value_name = "FILE")]
     pub as_long_as: Option<PathBuf>,
-    /// A file with the events of the array, one per line: milliseconds since 1970, a blank, and
-    /// the event. For each event the longest time without an answer is printed. A second host
+    /// A file with the events of the array, one per line: milliseconds since 1970, a blank, and the
+    /// event. For each event the longest time without a response is printed. A second host
     /// repeatedly takes a lock by COMPARE AND WRITE on a volume of its own.
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
@@ -97,7 +97,7 @@ pub fn run(args: &DemoArgs) -> Result<(), String> {
     }
     match &table.paths {
         Some(paths) if paths.errors > 0 => {
-            Err(format!("{} commands have ended with an error", paths.errors))
+            Err(format!("{} commands ended with an error", paths.errors))
         }
         _ => Ok(()),
     }
@@ -107,7 +107,7 @@ pub fn run(args: &DemoArgs) -> Result<(), String> {
 fn host_plan(args: &DemoArgs) -> Result<HostPlan, String> {
     let first = args.portal.first().ok_or("name a portal")?;
     let found = target::discover(first, &args.connect)?.into_iter().next();
-    let target = found.ok_or_else(|| format!("no target behind {first}"))?.name;
+    let target = found.ok_or_else(|| format!("portal {first} reports no target"))?.name;
     let config = Config {
         target,
         lun: TEMPLATE_LUN,
@@ -145,7 +145,7 @@ impl Demo {
             &self.answers,
         )?;
         fill.run(Job::Fill, "fill the template from the image".into()).await?;
-        fill.run(Job::Verify, "read the template back and compare".into()).await?;
+        fill.run(Job::Verify, "read back and compare the template".into()).await?;
         let rows = self.deploy_all(&template).await?;
         let verified_again_bytes = match self.args.as_long_as {
             Some(_) => self.verify_again(&template).await?,

@@ -1,5 +1,5 @@
 //! A host that takes a lock repeatedly, like a datastore's heartbeat, and writes and zeroes in
-//! parallel: at the end it detects what was lost, doubled or done too late in a failover.
+//! parallel: at the end it detects what was lost, done twice or done too late in a failover.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -61,7 +61,7 @@ impl Locking {
 
     /// Runs until it is stopped, and compares everything that it has written.
     pub async fn run(self: Rc<Self>) -> Result<(), String> {
-        let failed = |error: HostError| format!("the host that locks: {error}");
+        let failed = |error: HostError| format!("the locking host: {error}");
         while !self.stop.get() {
             self.answers.borrow_mut().begin(Instant::now());
             self.take().await?;
@@ -101,7 +101,7 @@ impl Locking {
     }
 
     async fn verify(&self) -> Result<(), String> {
-        let failed = |error: HostError| format!("reading what was locked: {error}");
+        let failed = |error: HostError| format!("reading the locked unit: {error}");
         let rounds = self.rounds.get();
         if self.device.read(0, SECTOR as u64).await.map_err(failed)? != lock(rounds) {
             return Err(format!("the lock's counter is not {rounds}, the number of rounds"));

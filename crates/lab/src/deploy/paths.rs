@@ -36,13 +36,13 @@ impl fmt::Display for Paths {
         }
         writeln!(
             f,
-            "{} commands, {} of them sent again; {} connections were lost; {} errors.",
+            "{} commands, {} of them repeated; {} connections were lost; {} errors.",
             self.commands, self.repeated, self.losses, self.errors
         )?;
         writeln!(
             f,
-            "The lock was taken {} times by COMPARE AND WRITE, and lost never; {} times only \
-             reading it told so.",
+            "The lock was taken {} times by COMPARE AND WRITE, and never lost; {} times only \
+             reading it showed that.",
             self.locks, self.locks_by_reading
         )
     }
@@ -70,6 +70,6 @@ mod tests {
             lines[3],
             "| a switch                  |     2.3 |             7 |           0 |"
         );
-        assert!(lines[4].starts_with("1000 commands, 40 of them sent again; 6 connections"));
+        assert!(lines[4].starts_with("1000 commands, 40 of them repeated; 6 connections"));
     }
 }

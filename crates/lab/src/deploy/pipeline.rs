@@ -275,7 +275,7 @@ fn check_fit(
         return Err(String::from("--transfer-size must be a multiple of 1M, 240M at most"));
     }
     if plan.way == Way::On && !template.may_copy_to(clones) {
-        return Err(String::from("the array can't copy: it reports no NAA type 6 name"));
+        return Err(String::from("the array can't copy: it reports no NAA type 6 identifier"));
     }
     Ok(())
 }

@@ -87,10 +87,10 @@ impl fmt::Display for Table {
                 row.verify_seconds
             )?;
         }
-        writeln!(f, "The host had no answer for {:.3} s at most.", self.gap_seconds)?;
+        writeln!(f, "The longest time without a response was {:.3} s.", self.gap_seconds)?;
         if self.verified_again_bytes > 0 {
             let bytes = self.verified_again_bytes;
-            writeln!(f, "{bytes} bytes compared once more at the end, all right.")?;
+            writeln!(f, "{bytes} bytes were compared once more at the end, without a difference.")?;
         }
         match &self.paths {
             Some(paths) => write!(f, "\n{paths}"),

@@ -38,7 +38,7 @@ pub enum DiskError {
     #[error("{0}")]
     NoReclaim(&'static str),
     /// The data read is not the data that was written.
-    #[error("disk {disk}: byte {offset} and those behind it are not what was written")]
+    #[error("disk {disk}: the data from byte {offset} on differs from what was written")]
     Differs {
         /// The name of the disk.
         disk: String,
@@ -46,7 +46,7 @@ pub enum DiskError {
         offset: u64,
     },
     /// A read or a write beyond its end.
-    #[error("bytes {offset} to {end} are not on a disk of {disk_bytes}")]
+    #[error("bytes {offset} to {end} exceed the disk of {disk_bytes} bytes")]
     OutOfRange {
         /// The first byte.
         offset: u64,

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_they_give_is_in_their_order() {
+    fn results_are_in_the_order_of_the_futures() {
         let jobs = (1..=4).map(|number| async move { Ok::<_, ()>(number) });
         assert_eq!(Engine::new().run(all(jobs)), Ok(Ok(vec![1, 2, 3, 4])));
     }

@@ -88,7 +88,8 @@ impl Engine {
     /// Runs a future to completion, and meanwhile everything that was spawned.
     ///
     /// # Errors
-    /// If nothing is left that the future could wait for, and it has not ended.
+    ///
+    /// If the future has not ended, but nothing is left that it could wait for.
     pub fn run<T: 'static>(
         &mut self,
         future: impl Future<Output = T> + 'static,
@@ -192,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_for_nothing_that_can_come_is_told() {
+    fn a_future_that_can_never_continue_is_an_error() {
         let mut engine = Engine::new();
         assert!(engine.run(futures::future::pending::<()>()).is_err());
         let reactor = engine.reactor();

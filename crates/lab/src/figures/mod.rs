@@ -133,7 +133,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_figure_is_here_once_and_in_order() {
+    fn every_figure_is_listed_once_and_in_order() {
         let ids: Vec<&str> = ALL.iter().map(|figure| figure.id).collect();
         assert_eq!(ids, IDS);
         let unique: BTreeSet<&str> = ids.iter().copied().collect();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn every_figure_says_something() {
+    fn every_figure_has_content() {
         for figure in ALL {
             assert!(!figure.published.is_empty(), "{}", figure.id);
             for published in figure.published {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_figure_comes_last() {
+    fn unknown_scenarios_come_last() {
         assert_eq!(find("P-13").map(|figure| figure.paper), Some("000 Pure, fig. 13"));
         assert_eq!(find("X-1"), None);
         assert_eq!((position("P-9"), position("X-1")), (0, ALL.len()));

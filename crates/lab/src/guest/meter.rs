@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_is_no_gap_and_an_interval_that_has_not_ended_is_no_dip() {
+    fn a_stall_has_a_rate_of_zero_and_an_unfinished_interval_is_left_out() {
         // Nothing ended in the last half of a second but one.
         let line = requests(&[25, 0, 50], 1_300);
         assert_eq!(
@@ -167,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_within_an_interval_has_its_own_rate() {
+    fn a_meter_shorter_than_an_interval_has_its_own_rate() {
         assert_eq!(requests(&[5], 100), [(0.05, 50.0)]);
         assert_eq!(requests(&[], 100), [(0.05, 0.0)]);
         assert_eq!(requests(&[], 0), []);
     }
 
     #[test]
-    fn what_was_read_does_not_get_slower() {
+    fn a_meter_stops_when_it_is_read() {
         let mut meter = Meter::default();
         meter.add(4096, Duration::from_millis(2));
         let read = meter.read();

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_even_and_none_is_made_up_for() {
+    fn requests_are_evenly_spaced_and_missed_ones_are_skipped() {
         let (start, ms) = (Instant::now(), Duration::from_millis);
         assert_eq!(next(start, ms(10), start + ms(3)), start + ms(10));
         assert_eq!(next(start, ms(10), start + ms(25)), start + ms(25));

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_refused_is_tried_again_later() {
+    fn a_refused_offload_is_retried_later() {
         let (now, pause) = (Instant::now(), Duration::from_secs(5));
         let mut known = Acceleration::default();
         assert_eq!(known.status(Primitive::Move), None);

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_that_is_up_is_taken_in_turn() {
+    fn the_best_paths_that_are_up_are_used_in_turn() {
         let (best, other, away) =
             (Some(Access::Optimized), Some(Access::NonOptimized), Some(Access::Away));
         let paths = [best, other, best, None];

@@ -119,7 +119,7 @@ impl Device {
         let blocks = bytes / self.block_bytes();
         match u32::try_from(blocks) {
             Ok(count) if bytes.is_multiple_of(self.block_bytes()) => Ok(count),
-            _ => Err(HostError::Argument(format!("{bytes} bytes are no logical blocks"))),
+            _ => Err(HostError::Argument(format!("{bytes} bytes are not whole logical blocks"))),
         }
     }
 
@@ -185,8 +185,9 @@ impl Device {
         new: &[u8],
     ) -> Result<Swap, HostError> {
         let bytes = new.len() as u64;
-        let blocks = u8::try_from(self.count(bytes)?)
-            .map_err(|_| HostError::Argument("COMPARE AND WRITE takes 255 blocks".into()))?;
+        let blocks = u8::try_from(self.count(bytes)?).map_err(|_| {
+            HostError::Argument("COMPARE AND WRITE accepts at most 255 blocks".into())
+        })?;
         let cdb = Cdb::compare_and_write(self.lba(offset), blocks);
         let data = || Data::Out([expected, new].concat());
         let end = self.execute(Class::Ats, cdb, data, bytes).await?;
@@ -286,7 +287,7 @@ impl Device {
         let mut segments = Vec::new();
         for extent in extents {
             let blocks = u16::try_from(self.count(extent.bytes)?)
-                .map_err(|_| HostError::Argument("a segment has 65535 blocks at most".into()))?;
+                .map_err(|_| HostError::Argument("a segment has at most 65535 blocks".into()))?;
             segments.push(CopySegment {
                 source: 0,
                 destination: 1,

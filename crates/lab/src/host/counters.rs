@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn totals_are_sums_of_what_was_counted() {
+    fn totals_are_sums_of_the_counters() {
         let mut counters = DeviceCounters::default();
         counters.add(Class::Ats, true, 512, Duration::from_micros(30));
         counters.add(Class::Ats, false, 512, Duration::from_micros(7));

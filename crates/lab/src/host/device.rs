@@ -374,7 +374,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_say_whether_and_where_a_command_is_sent_again() {
+    fn a_status_determines_whether_and_where_a_command_is_retried() {
         let sense = |key, asc_ascq| Status::CheckCondition(Sense { key, asc_ascq, raw: vec![] });
         for (status, again) in [
             (Status::Good, Again::Never),

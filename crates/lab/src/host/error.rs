@@ -8,7 +8,7 @@ use super::acceleration::Primitive;
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// No portal was given.
-    #[error("the host has no path: name at least one portal")]
+    #[error("the host has no path: specify at least one portal")]
     NoPath,
     /// All paths have been down for longer than the host waits.
     #[error("all paths to the target are down")]
@@ -39,7 +39,7 @@ pub enum HostError {
         status: Status,
     },
     /// The response does not match the request.
-    #[error("the answer to {0} makes no sense")]
+    #[error("the response to {0} is invalid")]
     Answer(&'static str),
     /// An impossible request of a host to a device.
     #[error("{0}")]

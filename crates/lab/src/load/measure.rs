@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_have_what_ended_in_them_and_the_last_one_is_shorter() {
+    fn parts_count_what_ended_in_them_and_the_last_is_shorter() {
         let report = reported(&[10, 20, 210]);
         let commands: Vec<u64> = report.parts.iter().map(|part| part.commands).collect();
         assert_eq!(commands, [2, 0, 1]);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_counts_at_the_start_between_answers_and_at_the_end() {
+    fn silence_counts_at_the_start_between_responses_and_at_the_end() {
         assert!((reported(&[90, 150, 240]).silence_us - 90e3).abs() < 1.0);
         assert!((reported(&[60, 180, 240]).silence_us - 120e3).abs() < 1.0);
         assert!((reported(&[40, 50]).silence_us - 200e3).abs() < 1.0);

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_due_at_their_rate_and_charged_from_then_if_all_were_busy() {
+    fn commands_are_due_at_their_rate_and_latency_counts_from_then() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut rate = Rate::new(100, start);

@@ -26,7 +26,7 @@ pub fn run(args: &LoadArgs) -> Result<Report, String> {
         Some(Offload::Xcopy) => sessions[0]
             .naa()
             .map_err(|e| e.to_string())?
-            .ok_or("the unit has no NAA type 6 name, so nothing can copy it")?,
+            .ok_or("the unit has no NAA type 6 identifier, so it can't be copied")?,
         _ => [0; 16],
     };
     if args.prefill {

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn transfers_are_as_long_as_is_set_and_cover_all() {
+    fn transfers_have_the_configured_length_and_cover_everything() {
         let set = |mib, segments| Settings {
             transfer_bytes: mib * MIB,
             transfer_segments: segments,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn five_copies_thin_disks_by_the_block() {
+    fn esxi_5_copies_thin_disks_block_by_block() {
         for version in [EsxVersion::V5_0, EsxVersion::V5] {
             let settings = Settings { version, transfer_bytes: 16 * MIB, ..Settings::default() };
             let commands = |is_thin| {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_array_has_the_last_word() {
+    fn the_limits_of_the_array_apply() {
         let settings = Settings { transfer_bytes: 16 * MIB, ..Settings::default() };
         let limits = CopyLimits { segment_bytes: 5 * MIB + 512, segment_count: 3 };
         let parts = transfers(&settings, limits, &[extent(0, 64, 16)], false);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn six_consolidates_what_is_scattered() {
+    fn esxi_6_merges_scattered_extents() {
         let settings = Settings { transfer_bytes: 4 * MIB, ..Settings::default() };
         let scattered: Vec<_> = (0..10).map(|at| extent(at * 2, 64 + at, 1)).collect();
         let parts = transfers(&settings, CopyLimits::default(), &scattered, true);

@@ -22,9 +22,9 @@ impl ScenarioOutcome {
         }
         if !self.seconds.is_finite() {
             self.seconds = 0.0;
-            left_out.push(String::from("the time of all of it"));
+            left_out.push(String::from("the total time"));
         }
-        let note = |what| format!("Left out, because it could not be told: {what}.");
+        let note = |what| format!("Left out, because it could not be computed: {what}.");
         self.notes.extend(left_out.into_iter().map(note));
         self
     }

@@ -62,14 +62,14 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_all_that_was_done() {
+    fn shares_are_relative_to_all_work() {
         assert_eq!(in_software(3, 1).share(), 0.75);
         assert_eq!(in_software(3, 0).share(), 1.0);
         assert_eq!(in_software(0, 0).share(), 0.0);
     }
 
     #[test]
-    fn what_the_array_did_is_not_told() {
+    fn offloaded_work_is_not_listed() {
         assert_eq!(InSoftware::of(&Offloads::default()), []);
     }
 }

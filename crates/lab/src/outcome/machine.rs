@@ -76,7 +76,7 @@ mod tests {
                            processor\t: 1\nmodel name\t: Some  Processor @ 2.0GHz\n";
 
     #[test]
-    fn the_kernel_files_are_understood() {
+    fn the_kernels_files_are_parsed() {
         assert_eq!(cpu_model(CPUINFO).as_deref(), Some("Some Processor @ 2.0GHz"));
         assert_eq!(cores(CPUINFO), 2);
         assert_eq!(memory_bytes("MemTotal:       2048 kB\nMemFree: 1 kB\n"), Some(2 << 20));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_they_do_not_tell_is_not_made_up() {
+    fn missing_values_are_unknown() {
         assert_eq!(cpu_model("processor\t: 0\n"), None);
         assert_eq!(cores(""), 0);
         assert_eq!(memory_bytes("MemTotal: much\n"), None);

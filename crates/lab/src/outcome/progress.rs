@@ -138,11 +138,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_how_a_scenario_ended() {
+    fn a_line_shows_how_a_scenario_ended() {
         let line = |status: Status| line(&outcome(status)).replace('\u{a0}', " ");
         assert_eq!(line(Status::Done), "P-9: done in 2.50 s, 3.00 MB verified");
-        let failed = Status::Failed { reason: String::from("no answer") };
-        assert_eq!(line(failed), "P-9: FAILED after 2.50 s: no answer");
+        let failed = Status::Failed { reason: String::from("no response") };
+        assert_eq!(line(failed), "P-9: FAILED after 2.50 s: no response");
         let skipped = Status::Skipped { reason: String::from("no ATS") };
         assert_eq!(line(skipped), "P-9: skipped: no ATS");
     }

@@ -45,7 +45,7 @@ pub struct Store {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A file can't be read or written.
-    #[error("{}: {error}; is the directory there, and may it be written?", path.display())]
+    #[error("{}: {error}; does the directory exist, and is it writable?", path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -56,10 +56,10 @@ pub enum StoreError {
     #[error("{}: no results of a run; make some with `holdfast-lab run`", .0.display())]
     NoRun(PathBuf),
     /// An id that is not valid as a file name.
-    #[error("{0:?} is no id of a scenario")]
+    #[error("{0:?} is not the id of a scenario")]
     BadId(String),
     /// A number that JSON can't represent: an error of the scenario.
-    #[error("the outcome of {0} holds a number that is infinite, or none")]
+    #[error("the outcome of {0} contains a number that is infinite or undefined")]
     NoNumber(String),
 }
 
@@ -155,7 +155,7 @@ impl Store {
                     left_out.push(format!("{name}: it was run with other parameters"));
                 }
                 Some(kept) => scenarios.push(kept.outcome),
-                None => left_out.push(format!("{name}: it is torn, or no result")),
+                None => left_out.push(format!("{name}: it is torn, or not a result")),
             }
         }
         scenarios.sort_by_key(|outcome| (figures::position(&outcome.id), outcome.id.clone()));

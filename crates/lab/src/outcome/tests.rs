@@ -49,13 +49,13 @@ fn a_report_is_the_same_after_json() {
 }
 
 #[test]
-fn a_moment_is_in_rfc_3339() {
+fn a_time_is_formatted_by_rfc_3339() {
     let now = About::now();
     assert_eq!((now.len(), &now[10..11], &now[19..]), (20, "T", "Z"), "{now}");
 }
 
 #[test]
-fn a_run_goes_on_where_it_was() {
+fn an_interrupted_run_continues() {
     let (_directory, store) = begun();
     assert_eq!(store.done("P-13", &parameters(64)), None);
     store.put(&outcome("P-13"), &parameters(64)).unwrap();
@@ -65,7 +65,7 @@ fn a_run_goes_on_where_it_was() {
 }
 
 #[test]
-fn what_failed_or_was_skipped_is_run_again() {
+fn failed_and_skipped_scenarios_are_run_again() {
     let (_directory, store) = begun();
     let reason = String::from("no answer");
     for status in [Status::Failed { reason: reason.clone() }, Status::Skipped { reason }] {
@@ -89,7 +89,7 @@ fn a_report_has_the_order_of_the_figures() {
 }
 
 #[test]
-fn torn_and_foreign_files_are_left_out_and_named() {
+fn torn_and_foreign_files_are_left_out_and_listed() {
     let (directory, store) = begun();
     for id in ["P-9", "P-13", "P-14"] {
         store.put(&outcome(id), &parameters(64)).unwrap();
@@ -110,14 +110,14 @@ fn torn_and_foreign_files_are_left_out_and_named() {
         [
             "scenario-P-14.json: it was run with other parameters",
             "scenario-P-15.json: the scenario in it has another name",
-            "scenario-P-16.json: it is torn, or no result",
-            "scenario-P-9.json: it is torn, or no result",
+            "scenario-P-16.json: it is torn, or not a result",
+            "scenario-P-9.json: it is torn, or not a result",
         ]
     );
 }
 
 #[test]
-fn nothing_is_left_beside_what_was_put() {
+fn no_temporary_file_is_left() {
     let (directory, store) = begun();
     store.put(&outcome("P-9"), &parameters(64)).unwrap();
     store.put(&ScenarioOutcome { seconds: 1.0, ..outcome("P-9") }, &parameters(64)).unwrap();
@@ -132,7 +132,7 @@ fn nothing_is_left_beside_what_was_put() {
 }
 
 #[test]
-fn what_can_not_be_read_again_is_refused() {
+fn numbers_that_json_can_not_represent_are_refused() {
     let (_directory, store) = begun();
     let endless = ScenarioOutcome { seconds: f64::INFINITY, ..outcome("P-9") };
     assert!(matches!(store.put(&endless, &parameters(64)), Err(StoreError::NoNumber(_))));
@@ -144,7 +144,7 @@ fn what_can_not_be_read_again_is_refused() {
 }
 
 #[test]
-fn numbers_that_are_none_are_left_out_and_told() {
+fn undefined_numbers_are_left_out_and_noted() {
     let mut odd = sample::report("Holdfast", 1.0).scenarios;
     let of = |id: &str| odd.iter().position(|outcome| outcome.id == id).unwrap();
     let (loads, storm) = (of("P-18"), of("P-6"));
@@ -182,7 +182,7 @@ fn other_numbers_of_machines_and_loads_are_another_run() {
 }
 
 #[test]
-fn what_was_offloaded_is_not_in_json() {
+fn absent_software_work_is_not_in_json() {
     let text = serde_json::to_string(&outcome("P-13")).unwrap();
     assert!(!text.contains("in_software") && !text.contains("spread"), "{text}");
     // An outcome from a lab that did not check yet.

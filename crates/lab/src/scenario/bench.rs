@@ -102,7 +102,7 @@ impl Bench {
         progress: Progress,
     ) -> Result<Rc<Self>, ScenarioError> {
         if plan.luns.len() < 2 || plan.initiators.is_empty() {
-            return Err(ScenarioError::Plan("two units and one host at least are needed".into()));
+            return Err(ScenarioError::Plan("at least two units and one host are needed".into()));
         }
         let mut hosts = Vec::new();
         for (index, initiator) in plan.initiators.iter().enumerate() {

@@ -110,7 +110,7 @@ async fn one(
     let (measure, done) = timed(bench, &place, ReclaimPlan::Blocks(asked)).await?;
     if (done.blocks_each, done.bytes) != (taken, now * BLOCK_BYTES) {
         let what = format!(
-            "{case}: {} blocks an iteration, not {taken}, and {} of {} bytes",
+            "{case}: {} blocks per iteration, not {taken}, and {} of {} bytes",
             done.blocks_each,
             done.bytes,
             now * BLOCK_BYTES
@@ -125,8 +125,7 @@ async fn one(
 fn free_blocks(place: &Place, free: Free, deleted_bytes: u64) -> Result<u64, ScenarioError> {
     let blocks = place.datastore.capacity_blocks() * free.percent / 100;
     if blocks * BLOCK_BYTES < deleted_bytes {
-        let small =
-            format!("a unit of which {}% are {deleted_bytes} bytes is needed", free.percent);
+        let small = format!("{deleted_bytes} bytes must be {}% of the unit", free.percent);
         return Err(ScenarioError::Plan(small));
     }
     Ok(blocks)
@@ -137,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_under_the_rules_or_over_them() {
+    fn requested_block_counts_are_within_or_beyond_the_rules() {
         // (requested, used), as in the example of 000: 1,048,576 MB free.
         let of = |ask: Ask| ask.blocks(1_048_576);
         assert_eq!(of(Ask::Default), (200, 200));
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn every_case_has_a_name_of_its_own() {
+    fn every_case_has_its_own_name() {
         let free = [Free { percent: 45, gib: 1 }, Free { percent: 90, gib: 2 }];
         let all = jobs(&free, &[("a", Ask::Default), ("b", Ask::Hundredth)]);
         let mut names: Vec<&str> = all.iter().map(|job| job.case.as_str()).collect();

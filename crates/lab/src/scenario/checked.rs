@@ -46,10 +46,10 @@ impl Bench {
 /// unmount ends them.
 fn verdict(found: &FsckReport) -> Result<(), ScenarioError> {
     if found.is_damaged() || found.has_leaks() {
-        return Err(ScenarioError::Wrong(format!("a check of its datastore has found: {found}")));
+        return Err(ScenarioError::Wrong(format!("a check of its datastore found: {found}")));
     }
     if found.hosts > 0 {
-        let what = format!("{} hosts are left on its datastore", found.hosts);
+        let what = format!("{} hosts still have its datastore mounted", found.hosts);
         return Err(ScenarioError::Wrong(what));
     }
     Ok(())

@@ -39,7 +39,8 @@ async fn load(
     // A sequential load would wrap around, and overwrite; others hit written locations sometimes in
     // any case.
     if plan.sequential_percent == 100 && meter.total().bytes > disk_bytes {
-        let note = "The load came to the end of its disk: some of its writes were no first ones.";
+        let note =
+            "The load reached the end of its disk: some of its writes were not first writes.";
         found.notes.push(note.to_owned());
     }
     measure.values = vec![

@@ -36,7 +36,7 @@ impl Found {
         }
         match ratio(off_s, LEAST_SECONDS).filter(|bound| *bound >= least) {
             Some(bound) if on_s < LEAST_SECONDS => {
-                self.judge(what, goal, format!("over {bound:.0}x: too fast to tell"), true);
+                self.judge(what, goal, format!("over {bound:.0}x: too fast to measure"), true);
             }
             _ => self.too_fast(what, goal),
         }
@@ -57,7 +57,7 @@ impl Found {
             cases.filter_map(|row| row.on.as_ref().map(|measure| measure.seconds)).collect();
         let most = times.iter().copied().fold(0.0, f64::max);
         let least = times.iter().copied().fold(f64::INFINITY, f64::min);
-        let what = format!("{}: time of the slowest, to the fastest", alike.join(", "));
+        let what = format!("{}: time of the slowest, relative to the fastest", alike.join(", "));
         let goal = "10% more at most";
         if times.len() != alike.len() {
             return self.notes.push(format!("Not judged: {what}: not all were measured."));
@@ -88,17 +88,17 @@ impl Found {
         (range > 0.2).then(|| {
             format!(
                 "by itself \"{case}\" took {least_ms:.1} to {most_ms:.1} ms in {} tries: a tenth \
-                 can hardly be told at this scale",
+                 can hardly be resolved at this scale",
                 spread.runs
             )
         })
     }
 
     fn too_fast(&mut self, what: &str, goal: &str) {
-        self.notes.push(format!("Not judged: {what} ({goal}): too fast to tell at this scale."));
+        self.notes.push(format!("Not judged: {what} ({goal}): too fast to measure at this scale."));
     }
 
-    /// Adds to each goal that hosts did what was to be offloaded, if they did: it was missed
+    /// Adds to each goal that hosts did work that was to be offloaded, if they did: it was missed
     /// because of that, or met by hosts.
     pub fn explain_software(&mut self) {
         let on = self.rows.iter().filter_map(|row| row.on.as_ref());
@@ -143,20 +143,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_fast_is_judged_by_its_bound() {
+    fn an_unmeasurably_short_time_is_judged_by_its_bound() {
         let one = |found: &Found| (found.verdicts[0].measured.clone(), found.verdicts[0].is_met);
         assert_eq!(one(&faster(2.0, 0.01)), (String::from("200.0x"), true));
         assert_eq!(one(&faster(2.0, 0.1)), (String::from("20.0x"), false));
-        assert_eq!(one(&faster(2.0, 0.0)), (String::from("over 2000x: too fast to tell"), true));
+        assert_eq!(one(&faster(2.0, 0.0)), (String::from("over 2000x: too fast to measure"), true));
         for (off_s, on_s) in [(0.02, 0.000_5), (0.0, 0.0), (0.000_1, 2.0), (f64::NAN, 0.0)] {
             let found = faster(off_s, on_s);
             assert!(found.verdicts.is_empty(), "{off_s} {on_s}: {:?}", found.verdicts);
-            assert!(found.notes[0].contains("too fast to tell"), "{:?}", found.notes);
+            assert!(found.notes[0].contains("too fast to measure"), "{:?}", found.notes);
         }
     }
 
     #[test]
-    fn two_times_are_compared_where_both_can_be_told() {
+    fn two_times_are_compared_only_if_both_are_measurable() {
         let mut found = Found::default();
         found.judge_at_most("four to one", "1.6x", 1.6, 0.32, 0.2);
         found.judge_at_most("four to one", "1.6x", 1.6, 0.34, 0.2);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_from_try_to_try_can_not_be_told_apart() {
+    fn times_that_vary_too_much_are_not_distinguished() {
         let mut found = Found::default();
         for (case, seconds, most_seconds) in [("a", 0.008, 0.009), ("b", 0.01, 0.013)] {
             let spread = Some(Spread { runs: 5, least_seconds: 0.008, most_seconds });
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn software_is_shown_with_each_aim() {
+    fn work_in_software_is_shown_with_each_goal() {
         let mut found = alike([1.0, 2.0]);
         found.explain_software();
         assert_eq!(found.verdicts[0].reason, None);

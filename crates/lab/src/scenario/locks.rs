@@ -84,9 +84,9 @@ impl Felt {
         let together = ratio(self.measure.commands as f64, seconds)?;
         (together >= 0.95 * alone).then(|| {
             format!(
-                "all commands together were {together:.0} a second, those of the load alone before \
-                 {alone:.0}: that is what hosts and array can do on these processors, and what \
-                 the others did is missing"
+                "all commands together were {together:.0} per s, those of the load alone before \
+                 {alone:.0}: that is the maximum of hosts and array on these processors, and what \
+                 the others did is missing from the load"
             )
         })
     }
@@ -114,7 +114,9 @@ fn judge(found: &mut Found, felt: &Felt) {
                 found.because(&reason);
             }
         }
-        None => found.notes.push(String::from("Not judged: the load by itself has done nothing.")),
+        None => {
+            found.notes.push(String::from("Not judged: the undisturbed load has done nothing."))
+        }
     }
     if let Some(ratio) = felt.p99_ratio() {
         let (what, goal) = ("p99 of the load with ATS", "1.5x at most");
@@ -182,8 +184,8 @@ async fn machines(bench: &Bench, place: &Place) -> Result<Vec<Vm>, ScenarioError
 /// Notes that a host is never disturbed by its own reservations.
 fn note_one_host(found: &mut Found, bench: &Bench) {
     if bench.hosts().len() < 2 {
-        let note = "There was one host only: reservations are in nobody's way, so this tells \
-                    nothing of locks.";
+        let note = "There was only one host, which its own reservations do not disturb: this says \
+                    nothing about locks.";
         found.notes.push(note.to_owned());
     }
 }

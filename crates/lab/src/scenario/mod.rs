@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_check_finds_is_a_failure() {
+    fn a_finding_of_the_check_is_a_failure() {
         let wrong = |what: &str| ScenarioError::Wrong(what.to_owned());
         let failed = |reason: &str| Status::Failed { reason: reason.to_owned() };
         let found = Found { verified_bytes: 7, ..Found::default() };

@@ -177,7 +177,7 @@ fn take_snapshot(bench: &Bench, place: &Place) -> Result<String, ScenarioError> 
     Ok(format!("{volume}.lab"))
 }
 
-const NO_ARRAY: &str = "no snapshot can be taken: the lab knows no command line of this array";
+const NO_ARRAY: &str = "no snapshot can be taken: the lab does not know this array's command line";
 
 /// Reclaims each size in parallel with each of these, in turns; returns the times.
 async fn sizes(
@@ -246,7 +246,7 @@ async fn compare(
     let sums = sizes(found, bench, &[("", Beside::default()), (name, beside)]).await?;
     let [without, with] = sums[..] else { return Ok(()) };
     if beside.is_snapshotted {
-        let what = "time with a snapshot, to that without";
+        let what = "time with a snapshot, relative to that without";
         found.judge_at_most(what, "1.1x at most", 1.1, with, without);
     } else if let Some(times) = ratio_of_times(with, without) {
         found.notes.push(format!("Beside a load it takes {times:.2} times as long."));

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_is_done_again() {
+    fn short_measurements_are_repeated() {
         assert_eq!(turns(&[0.1], ALONE), [0; 5]);
         assert_eq!(turns(&[1.5], ALONE), [0]);
         // Two more would take 3.6 s, and 1.8 s have passed.
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_takes_turns() {
+    fn compared_measurements_take_turns() {
         assert_eq!(turns(&[2.0, 2.0], ALIKE), [0, 1, 0, 1, 0, 1]);
         assert_eq!(turns(&[0.1, 2.0], ALIKE), [0, 1].repeat(7));
         assert_eq!(turns(&[0.1, 0.1], ALIKE), [0, 1].repeat(61));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_one_counts_and_says_how_far_the_others_are() {
+    fn the_median_counts_and_has_the_spread() {
         let mut rounds = Rounds::new(1, ALIKE);
         for seconds in [0.5, 0.1, 0.3] {
             assert_eq!(rounds.begin(), Some(0));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn one_alone_has_no_spread() {
+    fn a_single_measurement_has_no_spread() {
         let mut rounds = Rounds::new(1, ALONE);
         assert!(rounds.begin().is_some() && rounds.is_first());
         rounds.add(measure(3.0));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_in_any_of_them_is_kept() {
+    fn a_refusal_in_any_round_is_kept() {
         let refused = InSoftware {
             offload: String::from("WRITE SAME"),
             refused: 1,

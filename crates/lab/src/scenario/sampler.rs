@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_before_the_first_look_is_a_line_too() {
+    fn a_run_shorter_than_an_interval_is_a_line_too() {
         let sampled = rates(&[at(0.0, 0), at(0.01, 30)], 0.05);
         assert_eq!(sampled.commands, [(0.0, 3000.0), (0.005, 3000.0), (0.01, 3000.0)]);
         assert_eq!(rates(&[at(0.0, 0), at(0.0, 3)], 0.05), Sampled::default());
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_carried_is_under_the_line() {
+    fn the_area_under_the_line_is_all_traffic() {
         let samples = [at(0.0, 0), at(0.05, 10), at(0.17, 90), at(0.2, 91), at(0.21, 97)];
         let line = rates(&samples, 0.05).commands;
         // Between the points at its ends, each rate is of its interval.
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_was_missed_is_not_made_up_for() {
+    fn a_missed_sample_is_skipped() {
         let ms = Duration::from_millis;
         assert_eq!(after(ms(50), ms(50)), ms(100));
         assert_eq!(after(ms(51), ms(50)), ms(100));

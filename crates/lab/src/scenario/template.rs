@@ -102,7 +102,7 @@ pub(super) async fn verify_from(
         }
     }
     if let Some(missing) = blocks.iter().find(|block| present.binary_search(block).is_err()) {
-        return Err(wrong(disk, *missing, "is not there"));
+        return Err(wrong(disk, *missing, "is missing"));
     }
     let reads = present.iter().map(|block| async move {
         let held = disk.read(block * BLOCK_BYTES, BLOCK_BYTES).await?;
@@ -110,7 +110,7 @@ pub(super) async fn verify_from(
             Ok(_) => held == datastore_block(seed, *block),
             Err(_) => held.iter().all(|byte| *byte == 0),
         };
-        if is_right { Ok(()) } else { Err(wrong(disk, *block, "is not what was written")) }
+        if is_right { Ok(()) } else { Err(wrong(disk, *block, "differs from what was written")) }
     });
     some_at_a_time(VERIFY_IN_FLIGHT, reads).await?;
     Ok(present.len() as u64 * BLOCK_BYTES)
@@ -130,7 +130,7 @@ mod tests {
     use super::spread;
 
     #[test]
-    fn data_is_spread_and_as_much_as_is_asked_for() {
+    fn data_is_spread_in_the_requested_amount() {
         for (all, wanted) in [(800, 400), (100, 99), (7, 3), (64, 33), (4, 4), (10, 0)] {
             let blocks = spread(all, wanted);
             assert_eq!(blocks.len() as u64, wanted, "{all} {wanted}");

@@ -132,15 +132,16 @@ fn judge_gain(found: &mut Found, published: &Gain) {
     if let Some((off_s, on_s, _)) = sides(found, false, published.is_mean) {
         let what = "time, off against on, 1 MB a command";
         found.judge_faster(what, published.goal, published.least, off_s, on_s);
-        found
-            .because("each MB is a command of its own, answered when it is durable, two at a time");
+        found.because(
+            "each MB is a command of its own, acknowledged when it is durable, two at a time",
+        );
     }
     if let Some((off_s, on_s, commands)) = sides(found, true, published.is_mean) {
         let what = "time, off against on, long ranges";
         found.judge_faster(what, published.goal, published.least, off_s, on_s);
         let off_ms = off_s * 1000.0;
         found.because(&format!(
-            "the {commands} commands, most of them for the datastore's own records, take their \
+            "the {commands} commands, most of them for the datastore's own records, take the same \
              time whatever the size; by hand the smallest disk of this scale takes {off_ms:.0} ms"
         ));
     }
@@ -173,9 +174,10 @@ fn judge_consistent(found: &mut Found) {
     let most = gains.iter().copied().fold(0.0, f64::max);
     let least = gains.iter().copied().fold(f64::INFINITY, f64::min);
     if let Some(apart) = ratio(most, least).filter(|_| gains.len() > 1) {
-        let (what, goal) = ("gain of one size, to that of another", "2x at most: the same");
+        let (what, goal) =
+            ("gain of one size, relative to that of another", "2x at most: the same");
         found.judge(what, goal, format!("{apart:.2}x"), apart <= 2.0);
-        found.because("the datastore's own records take their time, whatever the size");
+        found.because("the datastore's own records take the same time for any size");
     }
 }
 
@@ -193,7 +195,7 @@ async fn sizes(bench: Rc<Bench>, gib: &[u64]) -> Result<Found, ScenarioError> {
 pub(super) async fn four_sizes(bench: Rc<Bench>) -> Result<Found, ScenarioError> {
     let mut found = sizes(bench, &[25, 50, 100, 200]).await?;
     judge_gain(&mut found, &MEAN_6);
-    found.notes.push(String::from("The paper does not tell the four sizes: these are ours."));
+    found.notes.push(String::from("The paper does not state the four sizes: these are ours."));
     Ok(found)
 }
 
@@ -220,7 +222,7 @@ pub(super) async fn four_at_once(bench: Rc<Bench>) -> Result<Found, ScenarioErro
         found.notes.push(format!("Four at once take {times:.2} times as long as one with it off."));
     }
     if let Some((four, one)) = on {
-        found.judge_at_most("time of four, to one, on", "1.6x at most", 1.6, four, one);
+        found.judge_at_most("time of four, relative to one, on", "1.6x at most", 1.6, four, one);
     }
     Ok(found)
 }
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_is_judged_by_what_was_published_of_it() {
+    fn a_gain_is_judged_by_the_published_one() {
         let long = &format!("100 GB{LONG_RANGES}");
         let times = [("25 GB", 2.0, 0.5), ("100 GB", 10.0, 1.0), (long, 10.0, 0.1)];
         let mut mean = found(&times);

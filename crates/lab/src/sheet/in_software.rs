@@ -35,14 +35,14 @@ pub fn table(sides: Sides, pairs: &[Pair<'_>]) -> Option<Block> {
             }
         }
     }
-    let caption = "Not offloaded: what the host did itself although the array was to do it";
+    let caption = "Not offloaded: work that the host did itself although the array was to do it";
     made(caption, rows)
 }
 
 /// Returns the table for a whole scenario, including what was not measured.
 pub fn table_of_all(in_software: &[InSoftware]) -> Option<Block> {
-    let rows = in_software.iter().map(|of| row("all of the scenario", of)).collect();
-    made("Not offloaded, in all of the scenario, its preparation too", rows)
+    let rows = in_software.iter().map(|of| row("whole scenario", of)).collect();
+    made("Not offloaded, in the whole scenario including its preparation", rows)
 }
 
 fn made(caption: &str, rows: Vec<Vec<Cell>>) -> Option<Block> {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_says_how_much_of_it_is_none() {
+    fn a_side_shows_how_much_was_done_in_software() {
         let mark = |measure: Measure| mark("on", &measure);
         assert_eq!(mark(Measure::default()), None);
         assert_eq!(mark(measure(5, 0)).as_deref(), Some("on in software: WRITE SAME"));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_neither_all_nor_nothing() {
+    fn a_fraction_is_never_shown_as_0_or_100_percent() {
         assert_eq!(percent(0.001), "under 1%");
         assert_eq!(percent(0.9999), "99%");
     }

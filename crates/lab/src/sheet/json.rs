@@ -154,14 +154,14 @@ mod tests {
 
     /// The array's command line reads the same file in its tests: the two can't diverge.
     #[test]
-    fn the_form_is_that_of_the_sample() {
+    fn the_json_matches_the_sample() {
         let text = to_json(&written(&report())).unwrap() + "\n";
         let at = "crates/lab/src/sheet/sample.json";
         assert!(text == include_str!("sample.json"), "{at} should be:\n{text}");
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn json_round_trips() {
         let all = sample::report("Holdfast", 1.0);
         let back: Report = serde_json::from_str(&to_json(&written(&all)).unwrap()).unwrap();
         assert!(back == all);

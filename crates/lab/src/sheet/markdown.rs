@@ -70,7 +70,7 @@ mod tests {
     use super::escaped;
 
     #[test]
-    fn nothing_in_a_text_means_something() {
+    fn markdown_in_texts_is_escaped() {
         assert_eq!(escaped("a|b\nc"), "a\\|b c");
         assert_eq!(escaped("<b>*x*</b> & `y`"), "&lt;b&gt;\\*x\\*&lt;/b&gt; &amp; \\`y\\`");
         assert_eq!(escaped("[a](b)"), "\\[a\\](b)");

@@ -49,7 +49,7 @@ impl fmt::Display for Ratio {
             Self::Times(times) if !times.is_finite() => f.write_str("∞"),
             Self::Times(times) => write!(f, "{}×", number::three(*times)),
             Self::Unbounded => f.write_str("∞"),
-            Self::TooFast => f.write_str("too fast to tell"),
+            Self::TooFast => f.write_str("too fast to measure"),
         }
     }
 }
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_short_to_measure_is_no_divisor() {
+    fn an_unmeasurably_short_time_is_not_a_divisor() {
         let ratio = |left, right| Ratio::of_measured(left, right, 0.001);
         assert_eq!(ratio(Some(2.0), Some(0.000_9)), Ratio::TooFast);
         assert_eq!(ratio(Some(2.0), Some(0.0)), Ratio::TooFast);
@@ -83,12 +83,12 @@ mod tests {
     }
 
     #[test]
-    fn they_are_shown_as_times() {
+    fn ratios_are_shown_as_multiples() {
         assert_eq!(Ratio::Times(50.26).to_string(), "50.3×");
         assert_eq!(Ratio::Times(1234.0).to_string(), "1,234×");
         assert_eq!(Ratio::Unbounded.to_string(), "∞");
         assert_eq!(Ratio::Unknown.to_string(), "–");
-        assert_eq!(Ratio::TooFast.to_string(), "too fast to tell");
+        assert_eq!(Ratio::TooFast.to_string(), "too fast to measure");
         assert_eq!(Ratio::of(Some(1e300), Some(1e-300)).to_string(), "∞");
     }
 }

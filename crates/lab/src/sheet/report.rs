@@ -34,8 +34,8 @@ pub fn document(report: &Report) -> Document {
         intro: vec![Block::text(
             "What hosts gain if the array does their copying, zeroing, reclaiming and locking. \
              Off: the host does the work by READ and WRITE, and locks by reservations. On: the \
-             array does. Same bytes, same hosts. What papers published stands beside, in a column \
-             of its own: it was measured on other arrays and hosts, at full size.",
+             array does. Same bytes, same hosts. The papers' published figures are in a column \
+             of their own: they were measured on other arrays and hosts, at full size.",
         )],
         sections,
     }
@@ -83,7 +83,7 @@ fn scale(about: &About) -> String {
 fn counts(about: &About) -> String {
     match about.count_scale {
         1 => String::from("the papers'"),
-        scale => format!("the papers' divided by {}: no figures", number::count(scale)),
+        scale => format!("the papers' divided by {}: not comparable", number::count(scale)),
     }
 }
 
@@ -142,11 +142,11 @@ fn status(outcome: &ScenarioOutcome) -> Block {
         Status::Done => {
             let seconds = number::seconds(outcome.seconds);
             let verified = match outcome.verified_bytes {
-                0 => String::from("nothing was there to be read back"),
+                0 => String::from("there was nothing to read back"),
                 bytes => format!("{} read back and compared", number::bytes(bytes as f64)),
             };
             let checked = checked(outcome.datastores_checked);
-            Block::text(format!("Took {seconds} in all; {verified}; {checked}."))
+            Block::text(format!("Took {seconds} in total; {verified}; {checked}."))
         }
         Status::Failed { reason } => Block::Text(Tone::Bad, format!("Failed: {reason}")),
         Status::Skipped { reason } => Block::Text(Tone::Faint, format!("Skipped: {reason}")),

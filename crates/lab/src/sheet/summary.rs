@@ -34,7 +34,7 @@ pub fn table(report: &Report) -> Table {
     }
     let others = outcomes(report).filter(|(_, outcome)| figures::find(&outcome.id).is_none());
     rows.extend(others.map(|found| row(None, Some(found))));
-    let caption = String::from("All scenarios. What is published is of other arrays and hosts");
+    let caption = String::from("All scenarios. Published figures are of other arrays and hosts");
     Table { caption, columns, rows }
 }
 
@@ -48,7 +48,7 @@ pub fn sentence(report: &Report) -> String {
     let verdicts = || report.scenarios.iter().flat_map(|outcome| &outcome.verdicts);
     let verified: u64 = report.scenarios.iter().map(|outcome| outcome.verified_bytes).sum();
     let sentence = format!(
-        "{} scenarios done, {} failed, {} skipped, {} not run. {} of {} aims met. {} read back \
+        "{} scenarios done, {} failed, {} skipped, {} not run. {} of {} goals met. {} read back \
          and compared.",
         count(|status| matches!(status, Status::Done)),
         count(|status| matches!(status, Status::Failed { .. })),
@@ -61,7 +61,7 @@ pub fn sentence(report: &Report) -> String {
     match report.about.count_scale {
         1 => sentence,
         _ => format!(
-            "{sentence} There were fewer machines than in the papers: these are no figures."
+            "{sentence} There were fewer machines than in the papers: not comparable."
         ),
     }
 }

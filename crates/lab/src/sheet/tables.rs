@@ -142,7 +142,7 @@ pub fn spreads(sides: Sides, pairs: &[Pair<'_>]) -> Option<Table> {
     }
     let mut columns = vec![Column::words("Of")];
     columns.extend(["times", "least", "middle", "most"].map(Column::numbers));
-    let caption = String::from("Done several times: the one that took the middle time counts");
+    let caption = String::from("Done several times: the run with the median time counts");
     (!rows.is_empty()).then_some(Table { caption, columns, rows })
 }
 

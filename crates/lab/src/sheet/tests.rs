@@ -35,7 +35,7 @@ fn check(page: &str) {
     let document = Document::parse(&xml).unwrap();
     let ids: Vec<&str> = document.descendants().filter_map(|node| node.attribute("id")).collect();
     let unique: BTreeSet<&str> = ids.iter().copied().collect();
-    assert_eq!(ids.len(), unique.len(), "every id is there once");
+    assert_eq!(ids.len(), unique.len(), "every id occurs once");
     for node in document.descendants().filter(Node::is_element) {
         let refers = ["aria-labelledby", "aria-describedby"].map(|name| node.attribute(name));
         let target = node.attribute("href").map(|href| href.strip_prefix('#').unwrap());
@@ -43,7 +43,7 @@ fn check(page: &str) {
             assert!(unique.contains(id), "{id} is nowhere");
         }
         for name in ["src", "srcset", "data", "xlink:href", "action", "onclick", "onload"] {
-            assert!(node.attribute(name).is_none(), "nothing is fetched, nothing is run");
+            assert!(node.attribute(name).is_none(), "nothing is fetched or executed");
         }
     }
     for banned in ["http:", "https:", "@import", "url(", "<script", "<link"] {
@@ -107,7 +107,7 @@ fn a_page_has_every_scenario_and_every_figure() {
 }
 
 #[test]
-fn what_is_published_is_never_in_a_cell_with_ours() {
+fn published_and_measured_values_are_in_separate_cells() {
     let report = Report { about: about("Holdfast"), scenarios: vec![outcome("P-13", 1.0)] };
     let xml = as_xml(&html(&report));
     let page = Document::parse(&xml).unwrap();
@@ -156,7 +156,7 @@ fn check_markdown(text: &str) {
 }
 
 #[test]
-fn ratios_stand_beside_both_sides() {
+fn ratios_are_shown_next_to_both_sides() {
     let report = Report { about: about("Holdfast"), scenarios: vec![outcome("P-13", 1.0)] };
     let text = markdown(&report);
     let line = text.lines().find(|line| line.starts_with("| 16 VMs |")).unwrap();
@@ -167,7 +167,7 @@ fn ratios_stand_beside_both_sides() {
 }
 
 #[test]
-fn a_side_that_is_missing_is_not_made_up() {
+fn a_missing_side_stays_empty() {
     let mut one = outcome("V-51", 1.0);
     one.rows.truncate(1);
     one.rows[0].off = None;
@@ -178,7 +178,7 @@ fn a_side_that_is_missing_is_not_made_up() {
 }
 
 #[test]
-fn a_summary_shows_what_the_figure_is_about() {
+fn a_summary_shows_the_quantity_of_the_figure() {
     let text = markdown(&report("Holdfast", 1.0));
     let line = |id: &str| text.lines().find(|line| line.starts_with(&format!("| {id} |"))).unwrap();
     assert!(line("P-13").contains("| 16 VMs | 36.8\u{a0}s | 1.76\u{a0}s | 20.9× |"));
@@ -253,7 +253,7 @@ fn in_software() -> Report {
 }
 
 #[test]
-fn on_that_was_done_in_software_says_so() {
+fn on_done_in_software_is_marked() {
     let report = in_software();
     let text = markdown(&report);
     check_markdown(&text);
@@ -261,11 +261,11 @@ fn on_that_was_done_in_software_says_so() {
         text.contains("\n| 16 VMs (on in software: EXTENDED COPY) | 36.8\u{a0}s | 1.76\u{a0}s |"),
         "{text}"
     );
-    assert!(text.contains("\n| 8 VMs | "), "the other cases are as they were");
+    assert!(text.contains("\n| 8 VMs | "), "the other cases are unchanged");
     // The headline too.
     assert!(text.contains(" | 16 VMs (on in software: EXTENDED COPY) | 36.8"));
     assert!(text.contains("| 16 VMs, on | EXTENDED COPY | 3 | 40 | 48.0\u{a0}MB | 0\u{a0}B |"));
-    assert!(text.contains("| all of the scenario | EXTENDED COPY | 5 |"));
+    assert!(text.contains("| whole scenario | EXTENDED COPY | 5 |"));
     let page = html(&report);
     check(&page);
     let xml = as_xml(&page);
@@ -291,7 +291,7 @@ fn on_that_was_done_in_software_says_so() {
 }
 
 #[test]
-fn what_was_done_several_times_shows_how_far_apart() {
+fn repeated_measurements_show_their_spread() {
     let mut one = outcome("P-13", 1.0);
     let spread = Spread { runs: 5, least_seconds: 0.1, most_seconds: 0.125 };
     one.rows[0].on.as_mut().unwrap().spread = Some(spread);
@@ -303,7 +303,7 @@ fn what_was_done_several_times_shows_how_far_apart() {
 }
 
 #[test]
-fn no_ratio_is_to_what_can_not_be_measured() {
+fn no_ratio_is_relative_to_an_unmeasurable_time() {
     let mut one = outcome("P-13", 1.0);
     for row in &mut one.rows {
         let on = row.on.as_mut().unwrap();
@@ -311,27 +311,27 @@ fn no_ratio_is_to_what_can_not_be_measured() {
     }
     let report = Report { about: about("Holdfast"), scenarios: vec![one] };
     for text in [markdown(&report), compare_markdown(&report, &report)] {
-        assert!(text.contains("too fast to tell"), "{text}");
+        assert!(text.contains("too fast to measure"), "{text}");
         for odd in ["NaN", "inf", "\u{221e}"] {
             assert!(!text.contains(&format!(" {odd}")), "{odd} in {text}");
         }
     }
     let text = markdown(&report);
     assert!(
-        text.contains("| 16 VMs | 36.8\u{a0}s | 0.000400\u{a0}s | too fast to tell |"),
+        text.contains("| 16 VMs | 36.8\u{a0}s | 0.000400\u{a0}s | too fast to measure |"),
         "{text}"
     );
 }
 
 #[test]
-fn a_report_says_whether_datastores_were_checked_and_what_was_less() {
+fn a_report_shows_checked_datastores_and_reduced_counts() {
     let mut report = Report { about: about("Holdfast"), scenarios: vec![outcome("P-13", 1.0)] };
     assert!(markdown(&report).contains("3 datastores were checked, and are sound."));
     report.scenarios[0].datastores_checked = 0;
     assert!(markdown(&report).contains("no datastore was checked."));
-    assert!(!markdown(&report).contains("no figures"));
+    assert!(!markdown(&report).contains("not comparable"));
     report.about.count_scale = 16;
     let text = markdown(&report);
-    assert!(text.contains("the papers' divided by 16: no figures"), "{text}");
+    assert!(text.contains("the papers' divided by 16: not comparable"), "{text}");
     assert!(text.contains("There were fewer machines than in the papers"), "{text}");
 }

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lab_that_ends_is_shown_to_its_end() {
+    fn the_last_counters_of_a_lab_are_shown() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("counters");
         put(&path, 0, false);
@@ -153,12 +153,12 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_that_of_the_calendar() {
+    fn times_are_formatted_as_dates() {
         assert_eq!(time_of(1_767_225_605_250), "2026-01-01T00:00:05.25Z");
     }
 
     #[test]
-    fn it_ends_after_the_count() {
+    fn batch_mode_ends_after_the_count() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("counters");
         put(&path, 0, false);

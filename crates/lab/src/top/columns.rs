@@ -117,7 +117,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn each_column_shows_what_its_name_says() {
+    fn each_column_shows_its_counter() {
         let line = line();
         let shown: Vec<(&str, String)> =
             COLUMNS.iter().map(|column| (column.name, column.text(&line))).collect();

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_is_the_users_own_where_there_is_one() {
+    fn the_default_file_is_in_the_users_runtime_directory() {
         let place = |runtime: Option<&str>| place_in(runtime.map(PathBuf::from), "/tmp".into());
         assert_eq!(place(Some("/run/user/7")), Path::new("/run/user/7/holdfast-lab.json"));
         assert_eq!(place(Some("here")), Path::new("/tmp/holdfast-lab.json"));
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_and_nothing_is_left_beside_it() {
+    fn a_file_is_replaced_and_no_temporary_file_is_left() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("counters");
         replace(&path, "one").unwrap();

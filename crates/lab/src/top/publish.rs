@@ -29,7 +29,7 @@ impl<F: Fn() -> Vec<Host> + 'static> Publisher<F> {
     pub fn start(reactor: &Reactor, hosts: F, path: &Path) -> Result<Task<()>, String> {
         if let Some(pid) = occupant(path) {
             return Err(format!(
-                "the lab with process id {pid} publishes its counters in {}: name another file \
+                "the lab with process id {pid} publishes its counters in {}: specify another file \
                  with --counters",
                 path.display()
             ));
@@ -86,7 +86,7 @@ mod tests {
     use crate::engine::Engine;
 
     #[test]
-    fn counters_are_there_at_once_and_the_last_ones_say_so() {
+    fn counters_are_published_at_once_and_the_last_are_marked() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("counters");
         let mut engine = Engine::new();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_that_ends_ends_the_series() {
+    fn the_end_of_the_engine_ends_the_series() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("counters");
         let engine = Engine::new();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_another_lab_uses_is_left_to_it() {
+    fn a_file_of_another_running_lab_is_not_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("counters");
         let engine = Engine::new();

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_of_all_time_and_rates_of_the_interval() {
+    fn counts_are_totals_and_rates_are_of_the_interval() {
         let (before, after) = (snapshot(1, 10, 100), snapshot(1, 15, 120));
         let line = one(&before, &after);
         assert_eq!(line.all.of(Class::Clone).good.count, 120);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_negative_when_a_lab_was_started_anew() {
+    fn nothing_is_negative_after_a_restart_of_the_lab() {
         let (old, new) = (snapshot(1, 500, 100), snapshot(2, 2, 10));
         let line = one(&old, &new);
         assert_eq!((line.seconds, line.recent.conflicts), (2.0, 10));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_negative_when_a_host_was_made_anew() {
+    fn nothing_is_negative_after_a_host_was_replaced() {
         let (old, new) = (snapshot(1, 10, 100), snapshot(1, 12, 6));
         assert_eq!(one(&old, &new).recent.clone_read.count, 6);
         assert_eq!(host_rates(&old, &new)[0].commands, 3.0);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_is_no_rate() {
+    fn an_interval_of_zero_has_no_rate() {
         let (before, after) = (snapshot(1, 10, 100), snapshot(1, 10, 120));
         assert_eq!(one(&before, &after).per_second(20), 0.0);
     }

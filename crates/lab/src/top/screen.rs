@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_do_what_the_head_says() {
+    fn keys_do_what_the_header_says() {
         let key = |code, modifiers| Event::Key(KeyEvent::new(code, modifiers));
         let plain = |code| press_of(&key(code, KeyModifiers::NONE));
         assert_eq!(plain(KeyCode::Char('q')), Some(Press::Quit));

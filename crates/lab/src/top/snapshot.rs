@@ -34,7 +34,7 @@ pub struct Snapshot {
 /// The counters of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSnapshot {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The number of paths that can be used now.
     pub paths_up: usize,
@@ -88,12 +88,12 @@ impl Snapshot {
         let place = path.display();
         let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => format!(
-                "no lab publishes its counters in {place}: start one, or name its file with \
+                "no lab publishes its counters in {place}: start one, or specify its file with \
                  --counters"
             ),
             _ => format!("{place}: {error}"),
         })?;
-        let wrong = |why: String| format!("{place} does not hold counters of a lab: {why}");
+        let wrong = |why: String| format!("{place} does not contain counters of a lab: {why}");
         let snapshot: Self =
             serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         if snapshot.form != FORM {
@@ -154,7 +154,7 @@ mod tests {
     use crate::host::{Class, Ended, Tally};
 
     #[test]
-    fn a_snapshot_is_read_as_it_was_written() {
+    fn a_snapshot_round_trips() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("counters");
         let mut snapshot = Series::begin().next(&[], false);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_snapshot_is_an_error_of_one_line_that_names_the_file() {
+    fn a_file_without_a_snapshot_is_a_one_line_error_with_its_path() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("counters");
         let error = |text: &str| {

@@ -83,7 +83,7 @@ mod tests {
     use crate::top::columns::tests::line;
 
     #[test]
-    fn rows_are_sorted_by_the_column_that_was_chosen() {
+    fn rows_are_sorted_by_the_chosen_column() {
         let mut busy = Line { host: "b".into(), ..line() };
         busy.all.clone_read.count += 1;
         let table = Table { lines: vec![Line { host: "a".into(), ..line() }, busy], hosts: vec![] };
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_looked_through_from_end_to_end() {
+    fn columns_scroll_from_end_to_end() {
         let mut view = View::default();
         view.press(Press::Left);
         assert_eq!(view.columns(99).len(), COLUMNS.len());

@@ -122,9 +122,9 @@ impl Watch {
 /// Returns the problem of a lab that last wrote this long ago; `None` if there is none.
 fn verdict(age: Duration, is_gone: bool) -> Option<&'static str> {
     if is_gone && age > GONE_AFTER {
-        return Some("is gone without having ended in order");
+        return Some("has ended without reporting that");
     }
-    (age > STUCK_AFTER).then_some("hangs, or runs elsewhere")
+    (age > STUCK_AFTER).then_some("hangs, or runs on another machine")
 }
 
 /// Returns whether there is no such process, as far as can be determined.
@@ -149,17 +149,17 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_a_lab_is_told_by_age_and_process() {
+    fn the_state_of_a_lab_follows_from_age_and_process() {
         let s = Duration::from_secs;
-        assert_eq!(verdict(s(1), true), None, "it may be between two looks");
+        assert_eq!(verdict(s(1), true), None, "it may be between two writes");
         assert!(verdict(s(4), true).is_some());
-        assert_eq!(verdict(s(20), false), None, "a login may take its time");
+        assert_eq!(verdict(s(20), false), None, "a login may take long");
         assert!(verdict(s(61), false).is_some());
         assert!(is_gone(u32::MAX) && !is_gone(std::process::id()));
     }
 
     #[test]
-    fn what_is_old_missing_or_over_is_refused_in_one_line() {
+    fn an_old_missing_or_ended_lab_is_refused_in_one_line() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("counters");
         let refused = |snapshot: &Snapshot| {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_to_stop_stops() {
+    fn a_stopped_watch_ends() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("counters");
         put(&path, &Series::begin().next(&[], false));

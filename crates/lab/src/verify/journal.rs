@@ -75,7 +75,7 @@ impl Journal {
 /// Returns the model that results from a journal, and the next free operation number.
 pub fn replay(text: &str) -> Result<(Model, u64), String> {
     let mut lines = text.lines().enumerate();
-    let wrong = |number: usize| format!("line {} of the journal makes no sense", number + 1);
+    let wrong = |number: usize| format!("line {} of the journal is invalid", number + 1);
     let (span_bytes, seed) = lines
         .next()
         .and_then(|(_, line)| {

@@ -23,8 +23,8 @@ const READ_TOKEN: u64 = 1 << 63;
 const VERIFY_BLOCKS: u64 = REGION_BLOCKS;
 
 /// Returns the name of the first session, the same for each run with this journal. A session
-/// replaces the previous one: nothing of that is executed any more once it has begun, and what was
-/// not answered can be settled.
+/// replaces the previous one: once it has begun, no command of the previous one is executed any
+/// more, and unanswered ones can be settled.
 fn isid_of(journal: &Path) -> u32 {
     let mut hasher = DefaultHasher::new();
     journal.hash(&mut hasher);
@@ -252,7 +252,7 @@ impl Load<'_> {
                 self.summary.put_off += 1;
                 self.finish(token, &Outcome::NotDone)
             }
-            Status::Timeout => Err(format!("operation {token} was not answered in time")),
+            Status::Timeout => Err(format!("operation {token} timed out")),
             // It stays in flight, and is settled when the target is back.
             _ if unanswered => Ok(()),
             status => Err(format!("operation {token} ended with {status}")),
@@ -271,8 +271,8 @@ impl Load<'_> {
         Some((first, count))
     }
 
-    /// Handles the loss of the target: what was answered counts, the rest is settled when it is
-    /// back.
+    /// Handles the loss of the target: responses that were received count, the rest is settled when
+    /// it is back.
     fn recover(&mut self) -> Result<(), String> {
         self.collect()?;
         self.sessions.clear();
@@ -305,7 +305,9 @@ impl Load<'_> {
         }
         let naa = sessions[0].naa().map_err(|error| error.to_string())?;
         if naa.is_none() && self.args.kinds.contains(&Kind::Copy) {
-            return Err(String::from("the unit has no NAA type 6 name, so nothing can copy it"));
+            return Err(String::from(
+                "the unit has no NAA type 6 identifier, so it can't be copied",
+            ));
         }
         let scale = BLOCK_BYTES / u64::from(capacity.block_bytes);
         if scale == 0 {
@@ -370,6 +372,6 @@ impl Load<'_> {
             return Ok(());
         }
         let shown = wrong.iter().take(10).cloned().collect::<Vec<_>>().join("\n  ");
-        Err(format!("{} of the span's MiBs differ:\n  {shown}", wrong.len()))
+        Err(format!("{} MiB of the span differ:\n  {shown}", wrong.len()))
     }
 }

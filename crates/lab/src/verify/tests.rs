@@ -22,7 +22,7 @@ fn bytes(model: &Model, contents: &[Content]) -> Vec<u8> {
 }
 
 #[test]
-fn a_write_may_be_there_in_part_but_not_torn() {
+fn a_write_may_be_partial_but_no_block_torn() {
     let mut model = Model::new(7, SPAN);
     let write = operation(1, Action::Write { first: 3, count: 3 });
     model.start(write);
@@ -41,7 +41,7 @@ fn a_write_may_be_there_in_part_but_not_torn() {
 }
 
 #[test]
-fn an_offload_in_part_is_refused() {
+fn a_partial_offload_is_refused() {
     let mut model = Model::new(7, SPAN);
     let write = operation(1, Action::Write { first: 0, count: 2 });
     model.start(write);
@@ -77,7 +77,7 @@ fn regions_are_locked_while_something_is_in_flight() {
 }
 
 #[test]
-fn actions_are_read_as_they_are_written() {
+fn actions_round_trip_as_text() {
     let actions = [
         Action::Write { first: 1, count: 2 },
         Action::Compare { block: 3 },
@@ -95,7 +95,7 @@ fn actions_are_read_as_they_are_written() {
 }
 
 #[test]
-fn a_journal_leads_to_the_same_model() {
+fn replaying_a_journal_gives_the_same_model() {
     let text = "span 8388608 seed 9\nstart 1 write 0 2\nstart 2 write 300 3\ndone 1\n\
                 part 2 101\nstart 3 copy 0 512 2\n";
     let (model, next) = replay(text).unwrap();

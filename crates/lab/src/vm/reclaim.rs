@@ -54,7 +54,7 @@ impl ReclaimPlan {
             (true, false) => "ESXi before 5.5 reclaims a percentage, not blocks",
             (false, true) => "ESXi from 5.5 on reclaims blocks, not a percentage",
             (true, true) if blocks > BALLOON_BLOCKS_MAX => {
-                "ESXi before 5.5 makes no balloon file of over 2 TB: take a smaller percentage"
+                "ESXi before 5.5 creates no balloon file of over 2 TB: use a smaller percentage"
             }
             _ => return Ok(()),
         }))
@@ -125,27 +125,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_than_a_hundredth_is_taken_for_the_default() {
+    fn more_than_a_hundredth_of_the_free_space_uses_the_default() {
         assert_eq!(ReclaimPlan::Blocks(10_485).blocks(1_048_576, 1_100_000), (10_485, 1_048_576));
         assert_eq!(ReclaimPlan::Blocks(10_486).blocks(1_048_576, 1_100_000), (200, 1_048_576));
         assert_eq!(ReclaimPlan::BlocksUnchecked(60_000).blocks(100_000, 110_000).0, 60_000);
     }
 
     #[test]
-    fn a_full_datastore_is_reclaimed_by_the_default() {
+    fn a_full_datastore_uses_the_default() {
         assert_eq!(ReclaimPlan::Blocks(100).blocks(250_000, 1_000_000), (200, 250_000));
         assert_eq!(ReclaimPlan::Blocks(100).blocks(250_001, 1_000_000), (100, 250_001));
     }
 
     #[test]
-    fn the_default_is_under_no_rule() {
+    fn the_default_is_always_allowed() {
         for (free, capacity) in [(1000, 1_000_000), (1000, 1100), (150, 200)] {
             assert_eq!(ReclaimPlan::DEFAULT.blocks(free, capacity), (200, free));
         }
     }
 
     #[test]
-    fn each_version_has_its_own_way() {
+    fn each_version_has_its_own_method() {
         use EsxVersion::{V5, V5_0, V6, V6_5};
         let is_known = |plan: ReclaimPlan, version| plan.check(version, 1000).is_ok();
         for version in [V5, V6, V6_5] {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_balloon_has_two_terabytes_at_most() {
+    fn a_balloon_is_limited_to_2_tb() {
         let (plan, most) = (ReclaimPlan::Percent(99), 2 << 20);
         assert!(plan.check(EsxVersion::V5_0, most).is_ok());
         assert!(plan.check(EsxVersion::V5_0, most + 1).is_err());

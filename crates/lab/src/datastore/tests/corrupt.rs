@@ -54,7 +54,7 @@ fn use_it(world: &mut World) -> bool {
 }
 
 #[test]
-fn a_sector_that_is_damaged_is_found() {
+fn a_damaged_sector_is_detected() {
     let pristine = filled().disk.sectors.borrow().clone();
     let mut numbers: Vec<u64> = pristine.keys().copied().collect();
     numbers.sort_unstable();
@@ -78,7 +78,7 @@ fn a_sector_that_is_damaged_is_found() {
 }
 
 #[test]
-fn sealed_nonsense_is_no_way_in_either() {
+fn invalid_content_with_a_valid_checksum_is_rejected() {
     // Sectors with valid checksums and locations, but invalid content.
     let pristine = filled().disk.sectors.borrow().clone();
     let mut numbers: Vec<u64> = pristine.keys().copied().collect();
@@ -106,7 +106,7 @@ fn sealed_nonsense_is_no_way_in_either() {
 }
 
 #[test]
-fn a_disk_of_noise_is_no_datastore() {
+fn a_disk_of_noise_is_not_a_datastore() {
     let mut world = World::new(BYTES, 1);
     let medium = world.host(true);
     world.run(async move {

@@ -27,7 +27,7 @@ fn world() -> (World, Memory, Memory) {
 }
 
 #[test]
-fn who_has_a_file_has_it() {
+fn an_open_file_excludes_conflicting_openings() {
     let (mut world, a, b) = world();
     world.run(async move {
         let (one, two) = two(&a, &b).await;
@@ -58,7 +58,7 @@ fn who_has_a_file_has_it() {
 }
 
 #[test]
-fn a_dead_host_is_ended_and_its_locks_are_broken() {
+fn a_dead_hosts_heartbeat_is_ended_and_its_locks_are_broken() {
     let (mut world, a, b) = world();
     world.run(async move {
         let (one, two) = two(&a, &b).await;
@@ -81,7 +81,7 @@ fn a_dead_host_is_ended_and_its_locks_are_broken() {
 }
 
 #[test]
-fn a_host_that_was_taken_for_dead_writes_nothing_more() {
+fn a_host_considered_dead_writes_nothing_more() {
     for by_ats in [true, false] {
         let (mut world, a, b) = world();
         a.set_locking(true, by_ats);
@@ -108,7 +108,7 @@ fn a_host_that_was_taken_for_dead_writes_nothing_more() {
 }
 
 #[test]
-fn a_host_that_starts_anew_gets_its_own_locks_at_once() {
+fn a_restarted_host_gets_its_own_locks_at_once() {
     let (mut world, a, b) = world();
     world.run(async move {
         let (one, other) = two(&a, &b).await;
@@ -134,7 +134,7 @@ fn a_host_that_starts_anew_gets_its_own_locks_at_once() {
 }
 
 #[test]
-fn every_slot_can_be_taken_and_those_of_the_dead_again() {
+fn every_slot_can_be_taken_and_slots_of_dead_hosts_are_reused() {
     let mut world = World::new(64 << 20, 1);
     let mediums: Vec<Memory> = (0..66).map(|_| world.host(true)).collect();
     world.run(async move {
@@ -173,7 +173,7 @@ fn a_heartbeat_that_miscompares_with_itself_is_accepted() {
 }
 
 #[test]
-fn thick_disks_are_contiguous_and_thin_ones_written_side_by_side_are_not() {
+fn thick_disks_are_contiguous_and_thin_disks_written_in_parallel_are_not() {
     let (mut world, a, b) = world();
     world.run(async move {
         let (one, two) = two(&a, &b).await;
@@ -205,14 +205,14 @@ fn thick_disks_are_contiguous_and_thin_ones_written_side_by_side_are_not() {
         let big = one.create("big", 60 * MIB).await.unwrap();
         let end = big.allocate(0, free + 1, AllocateAs::Present, Placement::Contiguous).await;
         assert!(matches!(end, Err(DatastoreError::Full)), "{end:?}");
-        assert_eq!(one.free_blocks().await.unwrap(), free, "nothing is kept of what was in vain");
+        assert_eq!(one.free_blocks().await.unwrap(), free, "a failed allocation keeps nothing");
         big.allocate(0, free, AllocateAs::Present, Placement::Contiguous).await.unwrap();
         assert_eq!(two.free_blocks().await.unwrap(), 0);
     });
 }
 
 #[test]
-fn detached_blocks_are_nobodys_until_they_are_given_back() {
+fn detached_blocks_are_unusable_until_they_are_given_back() {
     let (mut world, a, b) = world();
     world.run(async move {
         let (one, two) = two(&a, &b).await;

@@ -60,7 +60,7 @@ fn play(way: Way, seed: u64) -> LockCounters {
                 first.sleep(Duration::from_millis(1)).await;
             }
         }
-        // What the last ones lost is about to become free.
+        // Blocks of the last deleted files are about to become free.
         first.sleep(Duration::from_secs(1)).await;
         model.compare(&players[0].store, &first, false).await;
         let (mut all, mut reclaimed) = (LockCounters::default(), 0);
@@ -97,11 +97,11 @@ fn hosts_with_ats_lose_nothing() {
         miscompares += all.miscompares;
         assert_eq!((all.reservations, all.conflicts, all.false_miscompares), (0, 0, 0));
     }
-    assert!(miscompares > 0, "they never met");
+    assert!(miscompares > 0, "the hosts never contended");
 }
 
 #[test]
-fn commands_that_are_sent_twice_are_recognised() {
+fn commands_sent_twice_are_recognized() {
     for seed in 100..106 {
         let all = play(Way::AtsTwice, seed);
         assert!(all.false_miscompares > 0);
@@ -127,13 +127,13 @@ fn hosts_that_lock_differently_lose_nothing() {
 }
 
 #[test]
-fn hosts_that_reclaim_by_themselves_lose_nothing() {
+fn hosts_with_automatic_reclaim_lose_nothing() {
     for seed in 400..408 {
         play(Way::Reclaiming, seed);
     }
 }
 
 #[test]
-fn one_seed_is_one_run() {
+fn equal_seeds_give_equal_runs() {
     assert_eq!(play(Way::Mixed, 7), play(Way::Mixed, 7));
 }

@@ -63,7 +63,7 @@ impl Model {
             file.close().await.unwrap();
         }
         let sum = store.free_blocks().await.unwrap() + self.allocated();
-        assert!(sum <= store.capacity_blocks(), "free blocks that files have");
+        assert!(sum <= store.capacity_blocks(), "blocks of files are free");
         assert!(has_leaks || sum == store.capacity_blocks(), "blocks are lost");
     }
 
@@ -158,7 +158,7 @@ impl Player {
         let was_known = model.files.borrow().get(name).cloned();
         match self.store.create(name, size * BLOCK_BYTES).await {
             Ok(file) => {
-                assert!(!matches!(was_known, Some(Some(_))), "{name} was there already");
+                assert!(!matches!(was_known, Some(Some(_))), "{name} existed already");
                 model.set(name, Some(Entry { size, blocks: BTreeMap::new() }));
                 let end = self.change(&file).await;
                 end.and(file.close().await)

@@ -71,7 +71,7 @@ fn blocks_are_unmapped_at_the_rate_and_then_free() {
 }
 
 #[test]
-fn what_is_still_to_be_unmapped_makes_room() {
+fn pending_blocks_are_freed_when_space_is_needed() {
     let mut world = World::new(64 << 20, 2);
     let medium = world.host(true);
     world.run(async move {
@@ -101,7 +101,7 @@ fn what_is_still_to_be_unmapped_makes_room() {
 }
 
 #[test]
-fn switched_off_it_frees_what_it_has() {
+fn switching_reclaim_off_frees_pending_blocks() {
     let mut world = World::new(64 << 20, 3);
     let medium = world.host(true);
     world.run(async move {

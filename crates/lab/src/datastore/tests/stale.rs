@@ -38,7 +38,7 @@ fn take_turns(by_ats: bool) {
         let files =
             [one.create("a", 90 * MIB).await.unwrap(), two.create("b", 90 * MIB).await.unwrap()];
         let mut taken = Vec::new();
-        // A host that has been there twice tries it without looking.
+        // A host that has had the lock twice tries it without reading it.
         for block in 0..15 {
             taken.extend(allocate(&files[block as usize / 3 % 2], block, 1).await.unwrap());
         }
@@ -62,7 +62,7 @@ fn a_stale_bitmap_is_not_used() {
 }
 
 #[test]
-fn a_lock_that_others_come_to_is_read_first() {
+fn a_contended_lock_is_read_first() {
     let mut world = World::new(BYTES, 4);
     let (a, b) = (world.host(true), world.host(true));
     world.run(async move {
@@ -86,7 +86,7 @@ fn a_lock_that_others_come_to_is_read_first() {
 }
 
 #[test]
-fn content_that_was_read_before_its_lock_was_given_back_is_not_used() {
+fn content_read_before_its_lock_was_given_back_is_not_used() {
     let mut world = World::new(BYTES, 5);
     let (a, b) = (world.host(true), world.host(true));
     let disk = world.disk.clone();
@@ -131,7 +131,7 @@ fn a_write_of_unknown_result_is_read_again() {
         let free = one.free_blocks().await.unwrap();
         a.hide_next_write();
         assert!(matches!(allocate(&file, 1, 1).await, Err(DatastoreError::Host(_))));
-        assert_eq!(one.free_blocks().await.unwrap(), free - 1, "it was done all the same");
+        assert_eq!(one.free_blocks().await.unwrap(), free - 1, "it was done nevertheless");
         assert_eq!(fsck(&b).await.unwrap().blocks_leaked, 1);
         allocate(&file, 1, 1).await.unwrap();
         assert_eq!(two.free_blocks().await.unwrap(), free - 2);
@@ -150,7 +150,7 @@ fn a_write_of_unknown_result_is_read_again() {
 }
 
 #[test]
-fn a_file_that_another_host_has_had_is_read_again() {
+fn a_file_that_another_host_has_opened_is_read_again() {
     for by_ats in [true, false] {
         let mut world = World::new(BYTES, 7);
         let (a, b) = (world.host(by_ats), world.host(by_ats));
@@ -191,7 +191,7 @@ fn a_file_that_another_host_has_had_is_read_again() {
 }
 
 #[test]
-fn ranges_are_marked_in_their_order_or_not_at_all() {
+fn ranges_are_marked_in_order_or_not_at_all() {
     let mut world = World::new(4 << 30, 8);
     let a = world.host(true);
     world.run(async move {

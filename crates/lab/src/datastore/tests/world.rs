@@ -71,7 +71,7 @@ impl World {
             if let std::task::Poll::Ready(value) = ended {
                 return value;
             }
-            assert!(!is_stuck, "nothing is due, and it has not ended");
+            assert!(!is_stuck, "nothing is due, but the future has not ended");
             self.pool.run_until_stalled();
             is_stuck = !self.disk.turn_clock();
         }

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_scale_shows_is_left_out() {
+    fn values_beyond_any_scale_are_left_out() {
         let odd = [(0.0, f64::NAN), (f64::INFINITY, 1.0), (1.0, 1e300)];
         assert!(draw("s", "IOPS", &[line(&odd)]).is_err());
         assert!(draw("s", "IOPS", &[line(&[])]).is_err());

@@ -104,7 +104,7 @@ fn drawn(
     }
     let inner = text.split_once('>').map(|(_, rest)| rest.trim());
     let inner = inner.and_then(|rest| rest.strip_suffix("</svg>"));
-    inner.map(str::to_owned).ok_or_else(|| String::from("the drawing has another form"))
+    inner.map(str::to_owned).ok_or_else(|| String::from("the drawing has an unexpected form"))
 }
 
 /// Returns the style of text.

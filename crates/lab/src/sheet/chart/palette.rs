@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn every_colour_has_a_rule_of_its_own_in_the_dark() {
+    fn every_colour_has_a_rule_for_dark_mode() {
         let all = || NAMED.iter().map(|(_, it)| it).chain(&OTHERS);
         let codes: BTreeSet<String> = all().map(|colour| code(colour.light)).collect();
         assert_eq!(codes.len(), all().count());
