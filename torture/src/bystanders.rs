@@ -52,7 +52,7 @@ impl Bystanders {
             if let Some(text) = &device.why_out {
                 let was_late = REASONS.iter().any(|reason| text.contains(reason));
                 self.has_other_reason |= !was_late;
-                ensure!(was_late, "device {number} is out, to which nothing was done: {text}");
+                ensure!(was_late, "device {number} is out although nothing was done to it: {text}");
                 *why = Some(text.clone());
             }
         }
@@ -80,7 +80,10 @@ impl Bystanders {
     /// Returns each with its reason.
     pub fn text(&self) -> String {
         let one = |(number, why): (&usize, &Option<String>)| {
-            format!("device {number} ({})", why.as_deref().unwrap_or("no reason is known any more"))
+            format!(
+                "device {number} ({})",
+                why.as_deref().unwrap_or("the reason is no longer known")
+            )
         };
         self.seen.iter().map(one).collect::<Vec<_>>().join(", ")
     }
@@ -102,12 +105,12 @@ mod tests {
     const HURT: Hurt = Hurt { device: 1, fails: true };
 
     #[test]
-    fn who_is_late_is_a_bystander_and_who_was_hurt_is_none() {
+    fn a_late_device_is_a_bystander_unless_it_was_hurt() {
         let mut bystanders = Bystanders::default();
         let first = [("in", None), ("out", Some("EIO")), ("out", LATE), ("in", None)];
         bystanders.note(&listed(first), &[HURT]).unwrap();
         assert_eq!(bystanders.count(), 1);
-        // It has no reason any more, and another one is out as well.
+        // It no longer has a reason, and another one is out as well.
         let then = [("in", None), ("out", None), ("catching_up", None), ("out", LATE)];
         bystanders.note(&listed(then), &[HURT]).unwrap();
         assert_eq!(bystanders.count(), 2);
@@ -115,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn with_two_that_are_hurt_one_that_is_late_is_too_many() {
+    fn one_late_device_besides_two_hurt_ones_is_too_many() {
         let late = listed([("in", None), ("out", None), ("out", LATE), ("in", None)]);
         let slow = Hurt { device: 0, fails: false };
         let mut bystanders = Bystanders::default();
         bystanders.note(&late, &[HURT, slow]).unwrap();
-        assert!(!bystanders.were_too_many(), "two are out, and one is slow");
+        assert!(!bystanders.were_too_many(), "two are out and one is slow");
         bystanders.note(&late, &[HURT, Hurt { fails: true, ..slow }]).unwrap();
         assert!(bystanders.are_too_many());
         let well = listed([("in", None); 4]);
@@ -129,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_out_for_another_reason_is_no_matter_of_the_machine() {
+    fn a_device_out_for_another_reason_is_an_error() {
         let slow = Hurt { device: 0, fails: true };
         let mut bystanders = Bystanders::default();
         let late = [("out", None), ("out", None), ("out", LATE), ("in", None)];

@@ -79,7 +79,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if !arguments.apart && (!arguments.controllers || arguments.devices) {
         let error = begin_apart();
-        eprintln!("torture: could not start with mounts of its own, by `unshare`: {error}");
+        eprintln!("torture: could not enter a mount namespace with `unshare`: {error}");
         return ExitCode::from(2);
     }
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -91,7 +91,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("torture: failed; again with --seed {seed}: {error:#}");
+            eprintln!("torture: failed; repeat with --seed {seed}: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -126,20 +126,20 @@ fn torture(arguments: &Arguments, seed: u64) -> Result<Box<dyn Display>> {
         };
         return Ok(Box::new(controllers::run(&programs, plan)?));
     }
-    mount::probe().context("FUSE can't be had here")?;
+    mount::probe().context("FUSE is not available")?;
     let plan = Plan { lasts, seed, kinds: arguments.faults.clone(), kills: !arguments.no_kill };
     Ok(Box::new(Torture::start(&programs, plan)?.run()?))
 }
 
 fn programs(arguments: &Arguments) -> Result<Programs> {
     let own = std::env::current_exe()?;
-    let beside = own.parent().context("this program stands in no directory")?;
+    let beside = own.parent().context("the path of this program has no directory")?;
     let directory = arguments.programs.clone().unwrap_or(beside.to_owned());
     let programs =
         Programs { holdfast: directory.join("holdfast"), lab: directory.join("holdfast-lab") };
     for program in [&programs.holdfast, &programs.lab] {
         if !program.is_file() {
-            bail!("{} is not there: cargo build -p holdfast -p lab", program.display());
+            bail!("{} does not exist; build it: cargo build -p holdfast -p lab", program.display());
         }
     }
     Ok(programs)

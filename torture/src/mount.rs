@@ -137,9 +137,14 @@ impl OneFile {
 
 impl Filesystem for OneFile {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        config.set_max_write(CALL_BYTES_MAX).map_err(|_| io::Error::other("no such long calls"))?;
-        config.set_max_background(CALLS_MAX).map_err(|_| io::Error::other("not so many calls"))?;
-        let missing = |_| io::Error::other("this kernel's FUSE knows no asynchronous direct I/O");
+        config
+            .set_max_write(CALL_BYTES_MAX)
+            .map_err(|_| io::Error::other("FUSE does not allow calls of this size"))?;
+        config
+            .set_max_background(CALLS_MAX)
+            .map_err(|_| io::Error::other("FUSE does not allow this many calls"))?;
+        let missing =
+            |_| io::Error::other("this kernel's FUSE does not support asynchronous direct I/O");
         config.add_capabilities(InitFlags::FUSE_ASYNC_DIO).map_err(missing)?;
         Ok(())
     }

@@ -52,13 +52,13 @@ pub struct Plan {
     pub kills: bool,
 }
 
-/// The array has ended by itself.
+/// / The array ended without being killed or asked to.
 #[derive(Debug)]
 struct Ended;
 
 impl Display for Ended {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the array has ended by itself")
+        f.write_str("the array ended unexpectedly")
     }
 }
 
@@ -116,12 +116,12 @@ impl Torture {
     pub fn run(mut self) -> Result<Summary> {
         let result = self.rounds().and_then(|()| self.compare());
         if result.is_err() {
-            // The array's log is the first thing to look at.
+            // The array's log is the first thing to read.
             let log = std::env::temp_dir().join("holdfast-torture.log");
             let kept = std::fs::copy(self.array.scratch().join("serve.log"), &log);
             self.tell(match kept {
-                Ok(_) => format!("what the array said is in {}", log.display()),
-                Err(error) => format!("what the array said could not be kept: {error}"),
+                Ok(_) => format!("the array's log is in {}", log.display()),
+                Err(error) => format!("the array's log could not be kept: {error}"),
             });
             self.tell(format!("the devices are {:?}", devices::listed(&self.array)));
         }
@@ -148,7 +148,7 @@ impl Torture {
                 Err(error) if self.are_three_out(&error)? => self.begin_anew(&error),
                 result => result,
             }
-            .with_context(|| format!("in the round {round:?}"))?;
+            .with_context(|| format!("in round {round:?}"))?;
             self.summary.rounds += 1;
         }
         Ok(())
@@ -172,7 +172,7 @@ impl Torture {
         self.look()?;
         hurt.into_iter().try_for_each(|victim| self.mend(victim))?;
         let took = devices::all_return(&self.array, RETURN_PATIENCE)?;
-        self.tell(format!("all devices are in, {:.1} s later", took.as_secs_f64()));
+        self.tell(format!("all devices are back in after {:.1} s", took.as_secs_f64()));
         self.summary.return_max = self.summary.return_max.max(took);
         self.must_run()?;
         if self.load.try_wait()?.is_some_and(|status| status.success()) {
@@ -188,7 +188,7 @@ impl Torture {
         let before = self.bystanders.count();
         self.bystanders.note(&listed, &self.hurt)?;
         if self.bystanders.count() > before {
-            self.tell(format!("late, though well: {}", self.bystanders.text()));
+            self.tell(format!("late although healthy: {}", self.bystanders.text()));
         }
         Ok(listed.into_iter().map(|device| device.state).collect())
     }
@@ -203,7 +203,7 @@ impl Torture {
             let away = |number: &usize| states[*number] != "in" && !is_hurt(*number);
             let Some(number) = (0..DEVICES).find(away) else { return Ok(true) };
             if begin.elapsed() > OTHERS_PATIENCE {
-                self.tell(format!("left out, as device {number} is {}", states[number]));
+                self.tell(format!("skipped: device {number} is {}", states[number]));
                 self.summary.left_out += 1;
                 return Ok(false);
             }
@@ -230,7 +230,10 @@ impl Torture {
     /// Acknowledged writes must be present at the end.
     fn begin_anew(&mut self, error: &Error) -> Result<()> {
         self.summary.three_out += 1;
-        self.tell(format!("three are out: besides {}: {error:#}", self.bystanders.text()));
+        self.tell(format!(
+            "three devices are out, including {}: {error:#}",
+            self.bystanders.text()
+        ));
         // No unflushed data is lost, because a device that can't be spared would not be taken out.
         for hurt in &self.hurt {
             self.devices[hurt.device].device().set(Faults::default());
@@ -244,7 +247,7 @@ impl Torture {
             self.journal.seconds = left.as_secs_f64();
             self.load = self.journal.start()?;
         }
-        self.tell("all devices are in again, and hosts go on");
+        self.tell("all devices are back in, and hosts continue");
         Ok(())
     }
 
@@ -292,7 +295,7 @@ impl Torture {
             device.bring_back();
         }
         device.set(Faults::default());
-        self.tell(format!("device {}: well again", victim.device));
+        self.tell(format!("device {}: healthy again", victim.device));
         Ok(())
     }
 
@@ -311,10 +314,13 @@ impl Torture {
                 return Ok(());
             }
             if self.bystanders.are_too_many() {
-                bail!("device {device} is gone, and has to stay: {states:?}");
+                bail!("device {device} is gone, but the array has to keep it: {states:?}");
             }
             let patient = begin.elapsed() < NOTICE_PATIENCE;
-            ensure!(patient, "device {device} is gone, and nobody says so: {states:?}");
+            ensure!(
+                patient,
+                "device {device} is gone, but the array does not report it: {states:?}"
+            );
             sleep(PAUSE);
         }
     }
@@ -338,8 +344,8 @@ impl Torture {
             self.devices[victim.device].device().set(Faults::default());
         }
         let took = self.array.start()?;
-        let power = if kill.loses_power { ", with its power," } else { "" };
-        self.tell(format!("kill -9{power} and served again in {} ms", took.as_millis()));
+        let power = if kill.loses_power { " with a power failure" } else { "" };
+        self.tell(format!("kill -9{power}, served again in {} ms", took.as_millis()));
         Ok(())
     }
 
@@ -349,31 +355,31 @@ impl Torture {
         let count = |name: &str| done[name].as_u64().unwrap_or_default();
         (self.summary.acknowledged, self.summary.reads) = (count("acknowledged"), count("reads"));
         self.summary.verified_bytes = self.journal.verify()? * 4096;
-        self.tell("every block that was acknowledged reads as it was written");
+        self.tell("every acknowledged block reads as written");
         self.scrub()?;
         devices::all_return(&self.array, RETURN_PATIENCE)?;
         self.array.stop()?;
         self.array.inspect().map(drop)
     }
 
-    /// Checks that a scrub finds nothing. If devices lied, the first scrub may: a returning device
-    /// gets what the others return, and with as many out as allowed, nothing is left to compare
-    /// that with. It then repairs everything: the second one repairs nothing, and no more than what
-    /// was repaired before is still listed.
+    /// / Checks that a scrub finds nothing. If devices lied, the first scrub may: a returning
+    /// device is rebuilt from what the others return, and with as many out as allowed there is no
+    /// redundancy left to verify that against. The first scrub then repairs everything: the second
+    /// one repairs nothing, and lists no more than the repairs of the first one.
     fn scrub(&mut self) -> Result<()> {
         let mut scrubbed = devices::scrub(&self.array)?;
         if self.summary.faults.contains_key(&Kind::Lies) && !scrubbed.is_nothing_found() {
-            self.tell(format!("devices have lied: a scrub repairs what is wrong: {scrubbed:?}"));
+            self.tell(format!("devices have lied: a scrub repairs the damage: {scrubbed:?}"));
             let listed_later = scrubbed.mended;
             self.summary.repaired = scrubbed.mended.max(scrubbed.found);
-            ensure!(scrubbed.damaged == 0, "it can't repair all: {scrubbed:?}");
+            ensure!(scrubbed.damaged == 0, "it can't repair everything: {scrubbed:?}");
             scrubbed = devices::scrub(&self.array)?;
             scrubbed.found = scrubbed.found.saturating_sub(listed_later);
         }
         if !scrubbed.is_nothing_found() {
             let damage = self.array.run(&["pool", "damage", "--pool", &self.array.places()[0]])?;
             self.tell(damage.text.lines().take(DAMAGE_LINES).collect::<Vec<_>>().join("\n"));
-            bail!("a scrub has found something: {scrubbed:?}");
+            bail!("a scrub found damage: {scrubbed:?}");
         }
         self.summary.scrubbed_bytes = scrubbed.bytes;
         self.tell("a scrub finds nothing");

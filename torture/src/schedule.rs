@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_two_devices_are_hurt_at_once_and_each_fault_comes() {
+    fn at_most_two_devices_are_hurt_at_once_and_every_fault_occurs() {
         let rounds = rounds(1);
         for round in &rounds {
             let devices: Vec<usize> = round.victims.iter().map(|victim| victim.device).collect();

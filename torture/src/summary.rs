@@ -42,9 +42,9 @@ impl Display for Summary {
         let faults: Vec<String> =
             self.faults.iter().map(|(kind, count)| format!("{count} x {kind:?}")).collect();
         writeln!(f, "{} rounds; faults: {}", self.rounds, faults.join(", "))?;
-        writeln!(f, "kill -9: {}, {} of them with the power", self.kills, self.power_losses)?;
+        writeln!(f, "kill -9: {}, {} of them with a power failure", self.kills, self.power_losses)?;
         writeln!(f, "devices: {:?}", self.devices)?;
-        writeln!(f, "all devices in again after {:.1} s at most", self.return_max.as_secs_f64())?;
+        writeln!(f, "all devices back in after at most {:.1} s", self.return_max.as_secs_f64())?;
         writeln!(f, "hosts: {} operations, {} reads compared", self.acknowledged, self.reads)?;
         let (verified, scrubbed) = (self.verified_bytes, self.scrubbed_bytes);
         writeln!(f, "{verified} bytes verified, 0 lost; {scrubbed} bytes scrubbed, nothing found")?;
@@ -64,14 +64,14 @@ impl Summary {
     /// Writes what the machine was too slow for.
     fn write_machine(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (bystanders, left_out) = (self.bystanders, self.left_out);
-        write!(f, "the machine: {bystanders} times a device was late that was well, ")?;
-        write!(f, "{left_out} times something was left out for it, ")?;
+        write!(f, "machine too slow: {bystanders} times a healthy device was late, ")?;
+        write!(f, "{left_out} times a fault was skipped because of that, ")?;
         match self.three_out {
-            0 => write!(f, "never were three out at once"),
+            0 => write!(f, "never were three devices out at once"),
             count => write!(
                 f,
-                "and {count} times three were out at once: errors that hosts got then count for \
-                 nothing. All that they had been told is written was there"
+                "and {count} times three devices were out at once: errors that hosts got then are \
+                 ignored. All acknowledged writes were present"
             ),
         }
     }

@@ -96,17 +96,17 @@ fn by_ring(disk: &Arc<FileDisk>, number: u64, byte: u8, persist: Persist) -> boo
 
 #[test]
 #[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
-fn what_holdfast_does_with_a_file_passes() {
+fn all_calls_of_holdfast_on_a_file_work() {
     let world = World::new();
     let disk = Arc::new(FileDisk::open(&world.path).unwrap());
-    assert!(disk.notices().is_empty(), "past the page cache: {:?}", disk.notices());
+    assert!(disk.notices().is_empty(), "it bypasses the page cache: {:?}", disk.notices());
     assert_eq!(disk.len_bytes(), LEN_BYTES);
     let lock = rustix::fs::FlockOperation::NonBlockingLockExclusive;
     let locked = rustix::fs::flock(&world.file, lock);
-    assert_eq!(locked, Err(rustix::io::Errno::WOULDBLOCK), "it is locked by the disk");
-    assert!(by_ring(&disk, 3, 7, Persist::Nothing), "there is io_uring");
+    assert_eq!(locked, Err(rustix::io::Errno::WOULDBLOCK), "the disk has locked it");
+    assert!(by_ring(&disk, 3, 7, Persist::Nothing), "it uses io_uring");
     assert!(disk.discard(3 * BLOCK as u64, BLOCK as u64).unwrap());
-    assert_eq!(world.byte(3), 0, "a hole was made");
+    assert_eq!(world.byte(3), 0, "a hole was punched");
     disk.grow(2 * LEN_BYTES).unwrap();
     disk.write_durable(2 * LEN_BYTES - BLOCK as u64, &[frame(9)]).unwrap();
     assert_eq!(world.file.metadata().unwrap().len(), 2 * LEN_BYTES);
@@ -114,12 +114,12 @@ fn what_holdfast_does_with_a_file_passes() {
     world.file.write_all_at(&long, 1000).unwrap();
     let mut read = vec![0; long.len()];
     world.file.read_exact_at(&mut read, 1000).unwrap();
-    assert!(read == long, "more than one call takes, and no whole blocks");
+    assert!(read == long, "longer than one call, and not in whole blocks");
 }
 
 #[test]
 #[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
-fn what_was_not_flushed_is_lost_and_what_was_durable_by_itself_is_not() {
+fn unflushed_writes_are_lost_and_fua_writes_are_kept() {
     let world = World::new();
     let disk = Arc::new(FileDisk::open(&world.path).unwrap());
     let device = world.mounted.device();
@@ -156,7 +156,7 @@ fn a_cache_that_is_full_is_written_back() {
 
 #[test]
 #[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
-fn a_device_that_is_torn_out_is_gone_until_it_is_back() {
+fn a_device_that_is_torn_out_fails_all_calls_until_it_is_back() {
     let world = World::new();
     let device = world.mounted.device();
     world.write(0, 1).unwrap();
@@ -176,7 +176,7 @@ fn a_device_that_is_torn_out_is_gone_until_it_is_back() {
 
 #[test]
 #[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
-fn a_device_returns_with_what_it_had_before() {
+fn a_device_can_return_with_an_earlier_state() {
     let world = World::new();
     let device = world.mounted.device();
     world.write(0, 1).unwrap();
@@ -190,7 +190,7 @@ fn a_device_returns_with_what_it_had_before() {
     assert!(device.set_back().unwrap());
     device.bring_back();
     assert_eq!([world.byte(0), world.byte(1)], [1, 0]);
-    assert!(!device.set_back().unwrap(), "it remembers no more");
+    assert!(!device.set_back().unwrap(), "it no longer remembers a state");
 }
 
 #[test]
@@ -212,13 +212,13 @@ fn calls_fail_some_times_or_always() {
     world.set(Faults { flushes: Refusal::Times(1), ..Faults::default() });
     assert_eq!(code(world.file.sync_data()), refused);
     world.file.sync_data().unwrap();
-    assert_eq!(world.byte(0), 0, "what it should have kept is gone");
+    assert_eq!(world.byte(0), 0, "the data it should have kept is gone");
     assert_eq!(world.mounted.device().counts().refused, 2 + 3 + 1);
 }
 
 #[test]
 #[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
-fn a_device_that_is_full_takes_no_writes() {
+fn a_full_device_refuses_writes() {
     let world = World::new();
     world.write(0, 1).unwrap();
     world.set(Faults { is_full: true, ..Faults::default() });
@@ -231,7 +231,7 @@ fn a_device_that_is_full_takes_no_writes() {
 
 #[test]
 #[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
-fn a_device_that_lies_has_one_bit_wrong_in_each_read() {
+fn a_lying_device_flips_one_bit_in_each_read() {
     let world = World::new();
     world.write(0, 0).unwrap();
     world.set(Faults { lies: true, ..Faults::default() });
@@ -246,7 +246,7 @@ fn a_device_that_lies_has_one_bit_wrong_in_each_read() {
 
 #[test]
 #[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
-fn a_slow_device_holds_up_nobody_but_who_waits_for_it() {
+fn a_slow_device_delays_only_its_own_callers() {
     let (slow, other) = (World::new(), World::new());
     let delay = Duration::from_millis(200);
     slow.set(Faults { delay, ..Faults::default() });
@@ -257,10 +257,10 @@ fn a_slow_device_holds_up_nobody_but_who_waits_for_it() {
             scope.spawn(move || slow.read(number).unwrap());
         }
         other.write(0, 1).unwrap();
-        assert!(begin.elapsed() < delay, "another device is not slower");
+        assert!(begin.elapsed() < delay, "another device is not delayed");
     });
     assert!(begin.elapsed() >= delay);
-    assert!(begin.elapsed() < 3 * delay, "they are slow beside each other");
+    assert!(begin.elapsed() < 3 * delay, "they are delayed in parallel");
     for call in [World::write_any, World::sync] {
         let begin = Instant::now();
         call(&slow);
@@ -271,7 +271,7 @@ fn a_slow_device_holds_up_nobody_but_who_waits_for_it() {
 
 #[test]
 #[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
-fn a_device_hangs_until_it_does_not_or_is_gone() {
+fn calls_hang_until_the_fault_ends_or_the_device_is_gone() {
     let world = World::new();
     for ends_gone in [false, true] {
         world.set(Faults { hangs: true, ..Faults::default() });
@@ -303,7 +303,7 @@ impl World {
 /// As in a front end: many requests at once to a slow device.
 #[test]
 #[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
-fn a_ring_does_not_wait_for_what_it_submits() {
+fn submitting_to_a_ring_does_not_block() {
     let world = World::new();
     let disk = Arc::new(FileDisk::open(&world.path).unwrap());
     let delay = Duration::from_millis(400);
@@ -316,7 +316,7 @@ fn a_ring_does_not_wait_for_what_it_submits() {
         ring.write(100 + number, (100 + number) * BLOCK as u64, frames, Persist::Itself).unwrap();
         ring.submit().unwrap();
     }
-    assert!(begin.elapsed() < delay / 2, "they are on their way");
+    assert!(begin.elapsed() < delay / 2, "they are in flight");
     let mut ended = Vec::new();
     while ring.in_flight() > 0 {
         ring.wait().unwrap();

@@ -171,7 +171,7 @@ impl Contenders {
         let (volume, range) = (self.volume, SectorRange::new(0, SECTORS));
         let left = match self.store()?.execute(VolumeRequest::Read { volume, range }) {
             Ok(VolumeReply::Data(data)) => tags_of(&data.to_vec()),
-            other => return Err(format!("a read behind a crash: {other:?}")),
+            other => return Err(format!("reading after a crash: {other:?}")),
         };
         let answer = Answer::Data(left.map_err(|at| format!("sector {at} is torn"))?);
         let (start, end) = (self.time + 1, self.time + 2);
@@ -334,7 +334,7 @@ impl Contenders {
             }
             (Ok(VolumeReply::Done), kind) if *kind != Kind::Read => Answer::Done,
             (Err(VolumeError::Miscompare { .. }), Kind::Take { .. }) => Answer::Miscompare,
-            (reply, _) => return Err(format!("{event:?} was answered with {reply:?}")),
+            (reply, _) => return Err(format!("{event:?} got {reply:?}")),
         };
         self.disk.note(&format!("answer {index}: {:?}", event.answer));
         Ok(())

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_come_back_and_a_torn_sector_is_seen() {
+    fn tags_round_trip_and_a_torn_sector_is_detected() {
         let tags = [0, unique_tag(1), pattern_tag(7), packed_tag(2), repeated_tag(1, 2)];
         let mut bytes = bytes_of(&tags);
         assert_eq!(tags_of(&bytes), Ok(tags.to_vec()));

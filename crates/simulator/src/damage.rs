@@ -105,7 +105,7 @@ pub fn inflict(seed: u64, damage: Damage) -> Result<Seen, String> {
     seen.blocks_named = named.len() as u64;
     // Damaged bits stay; a read that fails or is misdirected is right the next time.
     if matches!(damage, Damage::Rot(_)) && named != lost {
-        return Err(format!("seed {seed}: scrub named {named:?}, and reads lost {lost:?}"));
+        return Err(format!("seed {seed}: scrub reported {named:?}, but reads lost {lost:?}"));
     }
     Ok(seen)
 }
@@ -121,7 +121,7 @@ fn scrub(store: &Store, seed: u64) -> Result<Vec<Finding>, String> {
             other => return Err(format!("seed {seed}: scrubbing: {other:?}")),
         }
     }
-    Err(format!("seed {seed}: scrubbing never ends"))
+    Err(format!("seed {seed}: the scrub never ends"))
 }
 
 /// Returns the first sectors of the blocks that findings list.

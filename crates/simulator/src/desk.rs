@@ -182,12 +182,14 @@ impl Desk {
             answers = self.answers;
             if turns > IDLE_TURNS_MAX {
                 let labels: Vec<_> = self.ops.iter().map(|op| op.label.as_str()).collect();
-                return Err(format!("{turns} turns of maintenance do not answer {labels:?}"));
+                return Err(format!(
+                    "{labels:?} got no response within {turns} turns of maintenance"
+                ));
             }
         }
         match self.ops.first() {
             None => self.look_at_torn(store),
-            Some(op) => Err(format!("request {} is never answered: {}", op.id, op.label)),
+            Some(op) => Err(format!("request {} never got a response: {}", op.id, op.label)),
         }
     }
 
@@ -261,7 +263,7 @@ impl Desk {
             Started::Queued => Ok(()),
             Started::Read(operation) => {
                 let op = self.ops.iter_mut().find(|op| op.id == id);
-                let op = op.ok_or_else(|| format!("request {id} reads, but is not under way"))?;
+                let op = op.ok_or_else(|| format!("request {id} reads but is not in progress"))?;
                 op.operation = Some((operation, 0));
                 Ok(())
             }
@@ -356,7 +358,7 @@ impl Desk {
 
     fn answered(&mut self, id: u64, reply: Result<VolumeReply, VolumeError>) -> Result<(), String> {
         let index = self.ops.iter().position(|op| op.id == id);
-        let index = index.ok_or_else(|| format!("request {id} was answered twice"))?;
+        let index = index.ok_or_else(|| format!("request {id} got two responses"))?;
         let op = self.ops.remove(index);
         self.time += 1;
         self.answers += 1;

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_fua_write_is_not_overtaken_by_what_the_cache_had_there() {
+    fn older_cached_data_never_overwrites_an_fua_write() {
         let mut device = Device::default();
         device.write(block(0, 1));
         device.write_fua(block(0, 2));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_covers_what_was_answered_before_it_and_a_writeback_the_oldest() {
+    fn a_flush_covers_earlier_acknowledged_writes_and_a_writeback_the_oldest() {
         let mut device = Device::default();
         device.write(block(0, 1));
         device.flush();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_fails_is_not_seen_and_may_be_there_all_the_same() {
+    fn a_failed_write_is_invisible_but_may_reach_the_medium() {
         let mut device = Device::default();
         device.write_failed(block(0, 1));
         assert!(device.read(0).is_none());
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_shows_what_a_failed_write_has_done() {
+    fn a_flush_reveals_the_effect_of_a_failed_write() {
         let mut device = Device::default();
         device.write(block(0, 1));
         device.write_failed(block(0, 2));

@@ -363,7 +363,7 @@ impl World {
             }
             opened => opened,
         };
-        let opened = opened.map_err(|error| format!("the devices: {error}"))?;
+        let opened = opened.map_err(|error| format!("opening the devices: {error}"))?;
         members::set_patience(&opened, self.plan.seed);
         Ok(Arc::new(opened))
     }

@@ -50,5 +50,5 @@ pub fn seeds_that_failed_once(kind: &str) -> Vec<u64> {
         (words.next() == Some(kind))
             .then(|| (line, words.next().and_then(|word| word.parse().ok())))
     });
-    of_kind.map(|(line, seed)| seed.unwrap_or_else(|| panic!("{line:?} names no seed"))).collect()
+    of_kind.map(|(line, seed)| seed.unwrap_or_else(|| panic!("{line:?} has no seed"))).collect()
 }

@@ -227,7 +227,7 @@ impl World {
             match self.store.scrub_step(self.rng.between(1, 3000), 2) {
                 Ok(ScrubStep::Complete) => break,
                 Ok(ScrubStep::More { .. }) => {}
-                Ok(other) => return Err(format!("scrubbing was {other:?}")),
+                Ok(other) => return Err(format!("scrubbing ended with {other:?}")),
                 // It could not write what it intended to, and has reported that.
                 Err(_) => return Ok(()),
             }
@@ -235,7 +235,7 @@ impl World {
         let findings = self.store.damage().findings;
         self.seen.found_by_scrub += findings.len() as u64;
         if !lost.is_empty() && findings.is_empty() {
-            return Err(format!("scrub found nothing, and reads lost {lost:?}"));
+            return Err(format!("scrub found nothing, but reads lost {lost:?}"));
         }
         let ranges = findings.iter().flat_map(|finding| &finding.ranges);
         let named: Lost = ranges
@@ -247,7 +247,7 @@ impl World {
             .collect();
         let left = self.read_all()?;
         if named != left {
-            return Err(format!("scrub named {named:?}, and reads lose {left:?}"));
+            return Err(format!("scrub reported {named:?}, but reads lose {left:?}"));
         }
         Ok(())
     }
@@ -269,7 +269,7 @@ impl World {
         self.settle_on();
         let lost = self.read_all()?;
         if sound && !lost.is_empty() {
-            return Err(format!("check found nothing, and reads lost {lost:?}"));
+            return Err(format!("check found nothing, but reads lost {lost:?}"));
         }
         self.scrub(&lost)
     }

@@ -237,7 +237,7 @@ impl Model {
         match state.difference(found) {
             None => Ok(()),
             Some(difference) => Err(format!(
-                "{difference}; {kept} of {} answered changes kept, {} unknown",
+                "{difference}; {kept} of {} acknowledged changes kept, {} unknown",
                 self.answered.len(),
                 self.unknown.len()
             )),

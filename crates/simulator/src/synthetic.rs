@@ -187,7 +187,7 @@ mod tests {
     use crate::disk::SimDisk;
 
     #[test]
-    fn what_is_written_is_read_whether_it_was_generated_or_not() {
+    fn generated_and_other_data_read_back_as_written() {
         let below = Arc::new(SimDisk::new(128 << 20, 1));
         let disk = SyntheticDisk::new(below.clone());
         let odd = FrameMut::from_bytes(b"no seed gives this").freeze();

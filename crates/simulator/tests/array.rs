@@ -17,7 +17,7 @@ fn all(seeds: std::ops::Range<u64>) -> Summary {
 }
 
 #[test]
-fn hosts_get_what_some_order_of_their_commands_gives() {
+fn hosts_get_linearizable_responses() {
     let sum = all(0..60);
     println!("{sum}");
     assert!(sum.answers > 50_000 && sum.crashes > 400 && sum.kills > 200, "{sum}");
@@ -37,7 +37,7 @@ fn a_seed_gives_the_same_world() {
 
 /// Seeds that have found something.
 #[test]
-fn what_has_failed_once_passes() {
+fn seeds_that_once_failed_pass() {
     for seed in seeds_that_failed_once("array") {
         if let Err((step, reason)) = run(seed, STEPS) {
             panic!("seed {seed}, step {step}: {reason}");

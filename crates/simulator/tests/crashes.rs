@@ -28,7 +28,7 @@ fn must_pass(plan: &Plan) -> Summary {
 fn at_every_io(seed: u64, durability: Durability) {
     let plan = small(seed, durability);
     let io_count = must_pass(&plan).io_count;
-    assert!(io_count > 20, "a history of {io_count} I/Os shows little");
+    assert!(io_count > 20, "a history of {io_count} I/Os is too short");
     // With many I/Os the power fails once at each, and the ways alternate.
     let survivals = |fuse: u64| match io_count {
         0..=IN_ALL_WAYS_MAX => &SURVIVALS[..],
@@ -45,19 +45,19 @@ fn at_every_io(seed: u64, durability: Durability) {
 }
 
 #[test]
-fn at_every_io_with_answers_from_the_medium() {
+fn a_crash_at_every_io_with_commit_durability() {
     at_every_io(0, Durability::Commit);
 }
 
 #[test]
-fn at_every_io_with_answers_from_memory() {
+fn a_crash_at_every_io_with_flush_durability() {
     at_every_io(28, Durability::Flush);
 }
 
 /// The power fails in three recoveries in a row, at every combination of their I/Os, and the fourth
 /// must find what the first had to.
 #[test]
-fn at_every_io_of_recovery_and_of_the_recovery_from_that() {
+fn a_crash_at_every_io_of_recovery_and_of_the_next_recovery() {
     let mut all = Summary::default();
     for (seed, durability) in [(2, Durability::Commit), (3, Durability::Flush)] {
         let plan = small(seed, durability);
@@ -81,7 +81,7 @@ fn at_every_io_of_recovery_and_of_the_recovery_from_that() {
 /// elsewhere, and the power fails at every I/O of that, or, in a full pool, which makes thousands,
 /// at 80.
 #[test]
-fn at_every_io_beside_bad_places() {
+fn a_crash_at_every_io_with_bad_blocks() {
     let mut refused = [0; 2];
     let both = [Durability::Commit, Durability::Flush];
     for (seed, durability) in (1..30).step_by(2).flat_map(|seed| both.map(|of| (seed, of))) {
@@ -101,5 +101,5 @@ fn at_every_io_beside_bad_places() {
         }
     }
     let enough = refused.iter().all(|count| *count >= 8);
-    assert!(enough, "{refused:?} writes at bad places show little");
+    assert!(enough, "{refused:?} writes at bad blocks are too few");
 }

@@ -21,7 +21,7 @@ fn all(damage: Damage) -> Seen {
 }
 
 #[test]
-fn rotten_bits_are_never_returned() {
+fn data_with_bit_errors_is_never_returned() {
     let seen = all(Damage::Rot(20));
     assert!(seen.medium_errors > 0 && seen.right > 0 && seen.found_by_check > 0, "{seen:?}");
     // Block by block: see `inflict`.
@@ -36,7 +36,7 @@ fn failed_reads_are_medium_errors() {
 }
 
 #[test]
-fn bytes_of_another_place_are_never_returned() {
+fn misplaced_data_is_never_returned() {
     let seen = all(Damage::MisdirectedReads(50));
     assert!(seen.medium_errors > 0 && seen.right > 0, "{seen:?}");
 }

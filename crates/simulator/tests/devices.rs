@@ -4,7 +4,7 @@ use simulator::devices::{STEPS, With, run};
 use simulator::seeds_that_failed_once;
 
 #[test]
-fn what_has_failed_once_passes() {
+fn seeds_that_once_failed_pass() {
     for seed in seeds_that_failed_once("devices") {
         if let Err((step, reason, _)) = run(seed, STEPS, With { follows: false, log: false }) {
             panic!("seed {seed}, step {step}: {reason}");

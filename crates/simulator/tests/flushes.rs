@@ -83,25 +83,25 @@ fn each_flush_of_a_checkpoint_may_fail(durability: Durability, flushes: usize) {
 }
 
 #[test]
-fn a_checkpoint_is_written_again_with_its_flush() {
+fn a_checkpoint_is_rewritten_when_its_flush_fails() {
     each_flush_of_a_checkpoint_may_fail(Durability::Commit, 3);
 }
 
 /// With early answers the log is flushed first.
 #[test]
-fn a_checkpoint_of_early_answers_is_written_again_with_its_flush() {
+fn a_checkpoint_with_flush_durability_is_rewritten_when_its_flush_fails() {
     each_flush_of_a_checkpoint_may_fail(Durability::Flush, 4);
 }
 
 /// A flush of the log fails: the data it should have made durable is written again, and flushed,
 /// before it is answered, and writing continues.
 #[test]
-fn what_a_failed_flush_of_the_log_has_lost_is_written_again() {
+fn log_records_lost_by_a_failed_flush_are_rewritten() {
     let (disk, store, id) = filled(Durability::Flush);
     disk.set_error_at(Some(disk.io_count() + 1));
     store.execute(VolumeRequest::Flush { volume: id }).unwrap();
     assert_eq!((disk.error_count(), disk.failed_flushes()), (1, 1));
-    assert_all_is_there(&disk, store, id, "a flush that was asked for");
+    assert_all_is_there(&disk, store, id, "a requested flush");
 
     let (disk, store, id) = filled(Durability::Flush);
     disk.set_error_at(Some(disk.io_count() + 1));
@@ -109,12 +109,12 @@ fn what_a_failed_flush_of_the_log_has_lost_is_written_again() {
     write(&store, id, 5).unwrap();
     store.execute(VolumeRequest::Flush { volume: id }).unwrap();
     store.checkpoint().unwrap();
-    assert_all_is_there(&disk, store, id, "writes behind it");
+    assert_all_is_there(&disk, store, id, "later writes");
 }
 
 /// Writing ends only where no flush succeeds any more, and nothing that was promised is lost.
 #[test]
-fn a_device_on_which_no_flush_succeeds_ends_writing() {
+fn a_device_whose_flushes_all_fail_stops_writes() {
     for by_checkpoint in [false, true] {
         let (disk, store, id) = filled(Durability::Flush);
         store.execute(VolumeRequest::Flush { volume: id }).unwrap();
@@ -125,6 +125,6 @@ fn a_device_on_which_no_flush_succeeds_ends_writing() {
         }
         assert!(store.execute(VolumeRequest::Flush { volume: id }).is_err());
         assert!(store.has_failed() && write(&store, id, 5).is_err());
-        assert_all_is_there(&disk, store, id, "what was flushed before");
+        assert_all_is_there(&disk, store, id, "writes flushed before");
     }
 }

@@ -22,12 +22,12 @@ fn assert_full(sum: &Summary) {
 }
 
 #[test]
-fn histories_with_answers_from_the_medium() {
+fn histories_with_commit_durability() {
     assert_full(&all(0..20, |seed| Plan::new(seed, Durability::Commit)));
 }
 
 #[test]
-fn histories_with_answers_from_memory() {
+fn histories_with_flush_durability() {
     assert_full(&all(0..20, |seed| Plan::new(seed, Durability::Flush)));
 }
 

@@ -57,7 +57,7 @@ fn opening_reads(chunks: u64) -> (u64, u64) {
 /// `memory opening` covers a million chunks and more, and crashes with the longest possible log:
 /// `./test` runs it, and `cargo xtask bench --only opening`.
 #[test]
-fn it_reads_as_much_for_400_000_chunks_as_for_10_000() {
+fn opening_reads_as_much_for_400_000_chunks_as_for_10_000() {
     for chunks in [10_000, 100_000, 400_000] {
         let (read, pages) = opening_reads(chunks);
         // The log of 8 MiB, and what may be the rest of it: where it ends in its segment differs.
@@ -73,7 +73,7 @@ fn it_reads_as_much_for_400_000_chunks_as_for_10_000() {
 /// An index with room for one chunk in eight still finds stretches of 4 MiB, in whatever order they
 /// come, and however many were found before.
 #[test]
-fn little_memory_finds_what_is_written_again_in_stretches() {
+fn a_small_index_finds_duplicates_written_in_runs() {
     const CHUNKS: u64 = 400 * STRETCH;
     const STRETCH: u64 = 1024;
     // 40% of it is for the index, 8 bytes a chunk.
@@ -96,5 +96,5 @@ fn little_memory_finds_what_is_written_again_in_stretches() {
         }
     }
     let missed = (store.pool_status().data_bytes - before) / 4096;
-    assert!(missed * 20 < CHUNKS, "{missed} of {CHUNKS} were not found");
+    assert!(missed * 20 < CHUNKS, "{missed} of {CHUNKS} were not recognized as duplicates");
 }

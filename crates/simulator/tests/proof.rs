@@ -49,7 +49,7 @@ fn a_disk_that_ignores_flushes_is_caught() {
 }
 
 #[test]
-fn seeds_that_failed_once_pass() {
+fn seeds_that_once_failed_pass() {
     let lines = include_str!("../seeds.txt").lines();
     // `array.rs` runs those of the whole array, `devices.rs` those of several devices.
     let is_history = |line: &&str| !line.starts_with(['#', 'a', 'd']) && !line.trim().is_empty();

@@ -9,7 +9,7 @@ use store::{Change, OpenOptions, Store, VolumeChange};
 /// Every read may fail a few times, without consequences: neither for data, nor for the metadata
 /// that an opening, a request, a checkpoint, reclaim or scrubbing needs.
 #[test]
-fn a_read_that_fails_at_first_is_no_failure() {
+fn a_read_that_succeeds_on_retry_is_not_an_error() {
     for seed in 0..20 {
         let disk = Arc::new(SimDisk::new(256 << 20, seed));
         Store::create(&*disk, &[7; 64]).unwrap();

@@ -18,20 +18,20 @@ fn all(seeds: impl Iterator<Item = u64>, durability: Durability) -> Summary {
 }
 
 #[test]
-fn histories_in_small_segments_with_answers_from_the_medium() {
+fn histories_in_small_segments_with_commit_durability() {
     let sum = all((0..32).filter(has_room), Durability::Commit);
     assert!(sum.crashes > 100 && sum.kills > 30 && sum.checkpoints > 200, "{sum}");
 }
 
 #[test]
-fn histories_in_small_segments_with_answers_from_memory() {
+fn histories_in_small_segments_with_flush_durability() {
     let sum = all((0..32).filter(has_room), Durability::Flush);
     assert!(sum.crashes > 100 && sum.kills > 30 && sum.checkpoints > 200, "{sum}");
 }
 
 /// A follower follows the pool all the time, and takes over from where it is at each end.
 #[test]
-fn who_followed_a_pool_finds_in_it_what_a_recovery_finds() {
+fn a_follower_finds_the_same_state_as_a_recovery() {
     let mut sum = Summary::default();
     for seed in (0..48).filter(has_room) {
         let durability = [Durability::Commit, Durability::Flush][seed as usize % 2];
@@ -48,7 +48,7 @@ fn who_followed_a_pool_finds_in_it_what_a_recovery_finds() {
 /// The log goes through several segments while a checkpoint waits for each of its writes: whatever
 /// is freed too early is reused at once.
 #[test]
-fn the_log_goes_far_beside_each_checkpoint() {
+fn the_log_grows_far_beyond_each_checkpoint() {
     let mut sum = Summary::default();
     for seed in (0..16).filter(has_room) {
         let plan = Plan::small_segments(seed, Durability::Commit);

@@ -1,4 +1,4 @@
-//! Statistics of a run of two controllers, and how long hosts had no answer.
+//! ! Statistics of a run of two controllers, including how long hosts waited for a response.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -10,14 +10,14 @@ use super::schedule::Fault;
 use super::strikes::Done;
 
 /// The places of a host's path before the fault.
-pub const PATHS: [&str; 3] = ["at the owner", "at the other one", "with both paths"];
+pub const PATHS: [&str; 3] = ["at the owner", "at the other controller", "with both paths"];
 
 /// The statistics.
 #[derive(Default)]
 pub struct Counts {
     faults: BTreeMap<Fault, u64>,
-    /// The longest time without an answer of each host in each round, in nanoseconds, by fault and
-    /// by the place of the host's path.
+    /// / The longest time without a response of each host in each round, in nanoseconds, by fault
+    /// and by the place of the host's path.
     gaps: BTreeMap<Fault, [Vec<u64>; 3]>,
     pub rounds: u64,
     pub undecided: u64,
@@ -58,7 +58,8 @@ impl Counts {
         }
     }
 
-    /// Adds the time that a host had no answer, by the place of its path in [`PATHS`].
+    /// / Adds the longest time that a host waited for a response, by the place of its path in
+    /// [`PATHS`].
     pub fn add_gap(&mut self, fault: Fault, path: usize, nanoseconds: u64) {
         self.gaps.entry(fault).or_default()[path].push(nanoseconds);
     }
@@ -104,13 +105,13 @@ impl Display for Counts {
         let (missed, no_checkpoint, cut) = (self.missed, self.no_checkpoint, self.cut);
         writeln!(
             f,
-            "{missed} signals came too late or were outlived, {no_checkpoint} checkpoints"
+            "{missed} signals came too late or had no effect, {no_checkpoint} checkpoints"
         )?;
-        writeln!(f, "were not met; {cut} connections of the link were cut")?;
+        writeln!(f, "were missed; {cut} connections of the link were cut")?;
         if !self.hurt.is_empty() {
             writeln!(f, "devices meanwhile: {:?}", self.hurt)?;
         }
-        writeln!(f, "longest times without an answer in ms, p50/p99/max of (hosts x faults):")?;
+        writeln!(f, "longest times without a response in ms, p50/p99/max of (hosts x faults):")?;
         for (fault, paths) in &self.gaps {
             write!(f, "  {fault}:")?;
             for (name, gaps) in PATHS.iter().zip(paths) {
@@ -130,17 +131,14 @@ impl Counts {
         let (won, lost) = self.locks;
         writeln!(
             f,
-            "hosts: {} commands, {} sent again; {won} locks won, {lost} lost, {} of them",
+            "hosts: {} commands, {} repeated; {won} locks won, {lost} lost, {} of them",
             { self.commands },
             self.repeated,
             self.repeated_locks
         )?;
-        writeln!(
-            f,
-            "sent again and told that they were won; {} logins, {} refused",
-            self.logins,
-            { self.refused }
-        )?;
+        writeln!(f, "repeated and reported as won; {} logins, {} refused", self.logins, {
+            self.refused
+        })?;
         let attentions: Vec<String> =
             self.attentions.iter().map(|(code, count)| format!("{count} x {code:04x}h")).collect();
         writeln!(f, "commands with errors: 0; unit attentions: {}", attentions.join(", "))?;
@@ -160,7 +158,7 @@ mod tests {
     use super::quantile;
 
     #[test]
-    fn quantiles_are_values_that_were_there() {
+    fn quantiles_are_observed_values() {
         let sorted: Vec<u64> = (1..=100).map(|ms| ms * 1_000_000).collect();
         assert_eq!([50, 99, 100].map(|part| quantile(&sorted, part)), [50, 99, 100]);
         assert_eq!(quantile(&[7_000_001], 50), 8);

@@ -1,9 +1,9 @@
-//! Hosts that work on a few blocks, log in again at once when a connection is lost, and repeat
-//! unanswered commands.
+//! ! Hosts that work on a few blocks, log in again at once when a connection is lost, and repeat
+//! commands that got no response.
 //!
-//! An unanswered command may take effect until the same session has begun again at the same port,
-//! which replaces the old one; elsewhere, until the end. A COMPARE AND WRITE that is repeated at
-//! the same port must get the true result (RFC 0007); a host that changes ports does not repeat it.
+//! A command without a response may take effect until the same session is reinstated at the same
+//! port; at any other port, until the end. A COMPARE AND WRITE that is repeated at the same port
+//! must get the true result (RFC 0007); a host that changes ports does not repeat it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,7 +22,7 @@ const DEPTH: usize = 2;
 /// The longest pause of a host between commands, in microseconds: longer histories take longer to
 /// judge.
 const PAUSE_US_MAX: u64 = 8_000;
-/// How long a host may have no answer.
+/// / How long a host may wait for a response.
 const STILL: Duration = Duration::from_secs(60);
 /// The pause after a refused connection.
 const REFUSED_PAUSE: Duration = Duration::from_millis(5);
@@ -45,7 +45,7 @@ pub struct Shared {
 #[derive(Default)]
 pub struct Mark {
     pub answers: AtomicU64,
-    /// The longest time without an answer, in nanoseconds.
+    /// / The longest time without a response, in nanoseconds.
     pub longest: AtomicU64,
 }
 
@@ -65,7 +65,7 @@ pub struct Told {
     pub bytes: u64,
 }
 
-/// A command without an answer.
+/// / A command without a response.
 struct Command {
     planned: Planned,
     token: u64,
@@ -114,10 +114,9 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Sends commands until it must stop, and everything it has begun is answered.
+    /// / Sends commands until it must stop, and until each of them has a response.
     ///
-    /// # Errors
-    /// A wrong answer, or none.
+    /// # Errors A wrong response, or none.
     pub fn round(&mut self) -> Result<Told> {
         let done = self.work();
         if done.is_err() {
@@ -133,7 +132,7 @@ impl<'a> Host<'a> {
         self.answered = Instant::now();
         let mut poller = Poller::new();
         loop {
-            ensure!(self.answered.elapsed() < STILL, "host {}: no answer", self.number);
+            ensure!(self.answered.elapsed() < STILL, "host {}: no response", self.number);
             let is_stopping = self.shared.stop.load(Ordering::Relaxed);
             if is_stopping && self.waiting.is_empty() {
                 return Ok(());
@@ -175,7 +174,7 @@ impl<'a> Host<'a> {
             Err(error) => {
                 if self.paths[self.path].refuses() {
                     let may_refuse = self.shared.may_refuse.load(Ordering::Relaxed);
-                    ensure!(may_refuse, "the array refuses: {error}");
+                    ensure!(may_refuse, "the array refuses a login: {error}");
                     self.told.refused += 1;
                     if self.shared.stop.load(Ordering::Relaxed) {
                         self.give_up();
@@ -195,7 +194,7 @@ impl<'a> Host<'a> {
         Ok(true)
     }
 
-    /// Handles a lost connection, with all unanswered commands.
+    /// / Handles a lost connection: all commands in flight have no response.
     fn lose(&mut self) {
         self.session = None;
         self.path = (self.path + 1) % self.paths.len();
@@ -242,7 +241,9 @@ impl<'a> Host<'a> {
 
     fn ended(&mut self, completion: &Completion, now: u64) -> Result<()> {
         let is_it = |command: &Command| command.token == completion.token;
-        let Some(at) = self.waiting.iter().position(is_it) else { bail!("an answer to nothing") };
+        let Some(at) = self.waiting.iter().position(is_it) else {
+            bail!("a response that matches no command")
+        };
         match &completion.status {
             // Its connection is lost.
             Status::Cancelled => return Ok(()),

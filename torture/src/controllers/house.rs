@@ -45,10 +45,9 @@ struct Own {
 }
 
 impl House {
-    /// Serves the pool; with the array's supervisor, or with processes that this one restarts.
+    /// / Serves the pool; with the array's supervisor, or with processes that this one restarts.
     ///
-    /// # Errors
-    /// What does not start.
+    /// # Errors If a process does not start.
     pub fn start(mut array: Array, is_supervised: bool) -> Result<Self> {
         let own = match is_supervised {
             true => array.start().map(|_| None)?,
@@ -59,10 +58,9 @@ impl House {
         Ok(house)
     }
 
-    /// Shuts both down cleanly, and serves again.
+    /// / Shuts both down cleanly, and serves again.
     ///
-    /// # Errors
-    /// What does not end or start.
+    /// # Errors If a process does not end or does not start.
     pub fn restart(&mut self) -> Result<()> {
         self.stop()?;
         match self.own {
@@ -72,10 +70,9 @@ impl House {
         pair::both(&self.array).map(drop)
     }
 
-    /// Shuts both down cleanly.
+    /// / Shuts both down cleanly.
     ///
-    /// # Errors
-    /// A process that does not end.
+    /// # Errors If a process does not end.
     pub fn stop(&mut self) -> Result<()> {
         match &mut self.own {
             None => self.array.stop(),
@@ -101,7 +98,7 @@ impl House {
             has_ended || line.contains("panicked")
         };
         match log.lines().find(is_wrong) {
-            Some(line) => bail!("a process has ended by itself: {line}"),
+            Some(line) => bail!("a process ended unexpectedly: {line}"),
             None => Ok(()),
         }
     }
@@ -121,7 +118,7 @@ impl House {
             if let Some(pid) = self.find(name)?.filter(|pid| Some(*pid) != before) {
                 return Ok(pid);
             }
-            ensure!(begin.elapsed() < SUCCESSOR, "there is no process that is {name}");
+            ensure!(begin.elapsed() < SUCCESSOR, "no process runs as {name}");
             thread::sleep(LOOK);
         }
     }
@@ -133,7 +130,7 @@ impl House {
                 let children = own.children.lock().unwrap_or_else(PoisonError::into_inner);
                 Ok(Some(children[number].id()).filter(|pid| !has_ended(*pid)))
             }
-            None => Ok(child_of(self.array.pid().context("there is no supervisor")?, name)),
+            None => Ok(child_of(self.array.pid().context("the supervisor is not running")?, name)),
         }
     }
 }
@@ -147,12 +144,16 @@ impl Own {
         let [first, second] = &mut commands;
         let first = first.spawn()?;
         let begin = Instant::now();
-        // The first one gets the pool.
+        // The first one takes over the pool.
         while pair::ready(array)?.is_empty() {
             if array.try_verb(&["status"])?.code == 0 {
                 break;
             }
-            ensure!(begin.elapsed() < READY, "the first one does not serve:\n{}", array.log());
+            ensure!(
+                begin.elapsed() < READY,
+                "the first controller does not serve:\n{}",
+                array.log()
+            );
         }
         let children = Arc::new(Mutex::new([first, second.spawn()?]));
         let is_over = Arc::new(AtomicBool::new(false));
@@ -194,7 +195,7 @@ impl Own {
             wait_for_end(child.id(), END)?;
             let status = child.wait()?;
             if !status.success() {
-                bail!("a controller ended with {status} when asked to stop");
+                bail!("a controller ended with {status} on SIGTERM");
             }
         }
         Ok(())

@@ -60,7 +60,7 @@ impl Judges {
                 .stdin(Stdio::piped())
                 .spawn()
                 .with_context(|| format!("could not start {}", program.display()))?;
-            let input = child.stdin.take().context("it takes nothing")?;
+            let input = child.stdin.take().context("the other judge has no standard input")?;
             anyhow::Ok((child, input))
         };
         let other = program.map(start).transpose()?;
@@ -89,7 +89,7 @@ impl Judges {
             writeln!(file, "{line}")?;
         }
         if let Some((_, input)) = &mut self.other {
-            writeln!(input, "{line}").context("the other judge takes nothing more")?;
+            writeln!(input, "{line}").context("the other judge no longer reads its input")?;
         }
         let is_decided = match check(&self.state, &seen.steps, TURNS) {
             Verdict::Linearizable => true,
@@ -110,7 +110,7 @@ impl Judges {
         let are_few = undecided * UNDECIDED <= judged + UNDECIDED;
         ensure!(are_few, "{undecided} of {judged} histories could not be judged");
         let Some((mut child, input)) = self.other.take() else {
-            return Ok("there was no other judge".to_owned());
+            return Ok("no other judge was used".to_owned());
         };
         drop(input);
         let status = child.wait()?;
@@ -126,14 +126,14 @@ fn look(shared: &Shared, targets: &[Target; VOLUMES], portals: &[String]) -> Res
     for (volume, target) in targets.iter().enumerate() {
         let begin = Instant::now();
         let mut look = || {
-            let portal = portals.next().context("there is no portal")?.clone();
+            let portal = portals.next().context("the array has no portal")?.clone();
             look_at(shared, volume, &Target { portal, ..target.clone() }, &mut seen)
         };
         // The controller of one of the portals may have ended.
         while let Err(error) = look() {
             let has_failed = shared.has_failed.load(Ordering::Relaxed);
             if has_failed || begin.elapsed() > PATIENCE {
-                return Err(error.context("a look at all cells"));
+                return Err(error.context("reading all cells"));
             }
             thread::sleep(PAUSE);
         }

@@ -48,7 +48,7 @@ use strikes::{Done, strike};
 
 /// The least log between checkpoints, so that there are many.
 const SETTINGS: &str = "checkpoint_log = \"16M\"\n";
-/// The answers that each host must get after recovery.
+/// / The responses that each host must get after recovery.
 const GO_ON: u64 = 12;
 /// How long recovery may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -195,7 +195,7 @@ impl<'a> Torture<'a> {
         if result.is_err() {
             let log = std::env::temp_dir().join("holdfast-torture.log");
             let kept = std::fs::copy(self.house.array.scratch().join("serve.log"), &log);
-            self.tell(format!("what the array said: {kept:?} bytes in {}", log.display()));
+            self.tell(format!("the array's log: {kept:?} bytes in {}", log.display()));
         }
         if self.shelf.is_there() {
             // The processes that have the devices open end before the devices do.
@@ -252,7 +252,7 @@ impl<'a> Torture<'a> {
                 of => usize::from(of != owner),
             };
             if done.ended.is_some_and(|ended| ended == class(number)) {
-                // It had no path in the end.
+                // It had no path at the end.
                 text += " -";
                 continue;
             }
@@ -321,7 +321,7 @@ impl<'a> Torture<'a> {
     /// Waits until the other controller has the pool after a switch, unless something else
     /// interfered.
     fn wait_for_switch(&mut self, fault: Fault, owner: usize) -> Result<()> {
-        let Some(mut switching) = self.switching.take() else { bail!("no switch is under way") };
+        let Some(mut switching) = self.switching.take() else { bail!("no switch is in progress") };
         let status = switching.0.wait()?;
         if fault.when == When::After {
             // The other one may not have been present.
@@ -329,7 +329,7 @@ impl<'a> Torture<'a> {
         }
         ensure!(status.success(), "the switch ended with {status}");
         let now = pair::owner(&self.house.array)?;
-        ensure!(now.number() != owner, "{} has the pool still", now.name);
+        ensure!(now.number() != owner, "{} still has the pool", now.name);
         Ok(())
     }
 
@@ -349,9 +349,9 @@ impl<'a> Torture<'a> {
         while pair::ready(&self.house.array)?.len() < wanted {
             check("the controllers are not ready")?;
         }
-        // A requested switch may still happen, and meanwhile nobody answers.
+        // A requested switch may still happen, and meanwhile hosts get no responses.
         while self.shelf.is_there() && devices::all_return(&self.house.array, RETURN).is_err() {
-            check("not all devices are in")?;
+            check("not all devices are back in")?;
         }
         let answers = |mark: &Mark| mark.answers.load(Ordering::Relaxed);
         let before: Vec<u64> = self.shared.marks.iter().map(answers).collect();
@@ -361,7 +361,7 @@ impl<'a> Torture<'a> {
             has_path && answers(&marks[number]) < before[number] + GO_ON
         };
         while (0..marks.len()).any(is_behind) {
-            check("a host does not go on")?;
+            check("a host does not continue")?;
         }
         Ok(())
     }

@@ -48,7 +48,7 @@ pub fn field(targets: &[Target; VOLUMES]) -> Result<Field> {
         let name = Session::connect(&target.config())?.naa()?;
         names.push(name.context("a volume has no NAA name")?);
     }
-    let names = names.try_into().map_err(|_| anyhow!("there are two volumes"))?;
+    let names = names.try_into().map_err(|_| anyhow!("the number of volumes is fixed"))?;
     Ok(Field { clock: Instant::now(), values: Values::default(), names })
 }
 

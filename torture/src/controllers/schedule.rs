@@ -106,7 +106,7 @@ impl Fault {
     pub fn kind(&self) -> String {
         let whom = match self.whom {
             Whom::Owner => "the owner",
-            Whom::Other => "the other one",
+            Whom::Other => "the other controller",
             Whom::Both => "both",
         };
         match self.what {
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_decides_the_order_and_each_cell_comes() {
+    fn a_seed_decides_the_order_and_every_cell_occurs() {
         let order = |seed| deck(&mut Random::new(seed));
         assert_eq!(order(1), order(1));
         assert_ne!(order(1), order(2));

@@ -138,7 +138,7 @@ fn by_signal(pid: u32, what: What) -> Result<bool> {
     match what {
         What::Kill => kill(pid),
         What::Stop(ms) => stop(pid, Duration::from_millis(ms)),
-        _ => bail!("{what:?} is no signal that ends it at once"),
+        _ => bail!("{what:?} is not a signal that ends a process at once"),
     }
 }
 

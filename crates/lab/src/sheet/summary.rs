@@ -60,9 +60,7 @@ pub fn sentence(report: &Report) -> String {
     );
     match report.about.count_scale {
         1 => sentence,
-        _ => format!(
-            "{sentence} There were fewer machines than in the papers: not comparable."
-        ),
+        _ => format!("{sentence} There were fewer machines than in the papers: not comparable."),
     }
 }
 

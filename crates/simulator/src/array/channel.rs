@@ -94,7 +94,10 @@ impl Way {
         let at = self.segments.locate(place);
         let next = self.segments.locate(Place { segment: place.segment + 1, offset_units: 0 });
         let end = at + frame_count as u64 * BLOCK_BYTES;
-        assert!(at >= start && end <= next, "{frame_count} frames at {place:?} leave the segment");
+        assert!(
+            at >= start && end <= next,
+            "{frame_count} frames at {place:?} do not fit in the segment"
+        );
         at
     }
 

@@ -192,7 +192,7 @@ impl SimHosts {
         let path = &self.paths[at];
         let room = path.lanes.first().map_or(0, |lane| lane.initiator.room());
         if room > self.plan.window {
-            self.failure = Some(format!("the window has become {room} commands wide"));
+            self.failure = Some(format!("the command window grew to {room} commands"));
         }
         let is_full = path.flights.len() >= self.plan.in_flight_max || room == 0;
         if is_full || !path.is_logged_in() {

@@ -71,7 +71,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     /// No order of the operations explains it.
-    #[error("block {block:?}: {what} to {id:?} ({op}), but it can have only {possible:?}")]
+    #[error("block {block:?}: {what} to {id:?} ({op}), but only {possible:?} are possible")]
     Impossible {
         /// The block.
         block: Block,
@@ -354,7 +354,7 @@ impl Linear {
         conclude: impl FnOnce(&mut Search<Register>) -> Result<(), Stuck>,
     ) -> Result<(), Wrong> {
         let Some(block) = self.places.remove(&id) else {
-            panic!("{id:?} is over, or was never invoked");
+            panic!("{id:?} has ended or was never invoked");
         };
         let most = self.most;
         let possible = self.possible(block);

@@ -217,7 +217,7 @@ impl Network {
         into: &mut [u8],
         now: Duration,
     ) -> Option<usize> {
-        assert!(!into.is_empty(), "nothing can be read into nothing");
+        assert!(!into.is_empty(), "the buffer is empty");
         let Some(pair) = self.links.get_mut(&link) else { return Some(0) };
         let stalled = pair.stalled_until > now;
         let stream = pair.towards(side);

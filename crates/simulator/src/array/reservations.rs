@@ -216,7 +216,7 @@ impl Reservations {
     ) -> Result<(), Wrong> {
         let in_flight = self.ops.len();
         let Some(op) = self.ops.remove(&id) else {
-            panic!("{id:?} is over, or was never invoked");
+            panic!("{id:?} has ended or was never invoked");
         };
         let states = self.search.states().into_iter().collect();
         let mut result = Ok(());

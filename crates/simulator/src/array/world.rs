@@ -308,7 +308,7 @@ impl<'a> Run<'a> {
             match Controller::open(&disk, &self.world.setup, &clock) {
                 Ok(array) => break array,
                 Err(_) if disk.has_failed() => power_fails = true,
-                Err(error) => return Err(format!("a start: {error}")),
+                Err(error) => return Err(format!("starting: {error}")),
             }
         };
         hosts.array_started();
@@ -347,7 +347,7 @@ impl<'a> Run<'a> {
             idle = if now == answers { idle + 1 } else { 0 };
             answers = now;
             if idle > IDLE_STEPS_MAX {
-                return Err("something is never answered".into());
+                return Err("a request never got a response".into());
             }
         }
         self.rest()
@@ -364,7 +364,7 @@ impl<'a> Run<'a> {
             }
             self.usual()?;
         }
-        Err(format!("{} bytes of memory for data stay taken", self.inner()?.array.data_bytes()))
+        Err(format!("{} bytes of data memory were not freed", self.inner()?.array.data_bytes()))
     }
 
     fn gave_up(&self) -> bool {

@@ -214,20 +214,22 @@ pub(super) fn judge(events: &[Event]) -> Result<(), String> {
             }
             (Answer::Done, Kind::Take { expected, .. }) => {
                 if !registers.may_see(sector, *expected, look, COPIES_FOLLOWED) {
-                    return Err(format!("it won with what was not there: {event:?}"));
+                    return Err(format!(
+                        "it won although its compare data was not there: {event:?}"
+                    ));
                 }
                 let same = |(of, value, before): &&(u64, Tag, &Event)| {
                     *of == sector && value == expected && before.is_certain(*era)
                 };
                 if let Some((.., before)) = winners.iter().find(same) {
-                    return Err(format!("a second winner: {event:?} behind {before:?}"));
+                    return Err(format!("a second winner: {event:?} after {before:?}"));
                 }
                 winners.push((sector, *expected, event));
             }
             (Answer::Miscompare, Kind::Take { expected, .. })
                 if registers.was_throughout(sector, *expected, look) =>
             {
-                return Err(format!("it lost, though it was right: {event:?}"));
+                return Err(format!("it lost although its compare data matched: {event:?}"));
             }
             _ => {}
         }
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn two_winners_a_stale_read_and_a_wrong_miscompare_are_seen() {
+    fn two_winners_a_stale_read_and_a_wrong_miscompare_are_detected() {
         let first = take(0, 5, 1, 4, Answer::Done);
         assert!(judge(&[first.clone(), take(0, 6, 2, 3, Answer::Done)]).is_err());
         assert!(judge(&[first.clone(), take(0, 6, 2, 3, Answer::Miscompare)]).is_ok());
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_may_take_back_what_was_not_durable_and_nothing_else() {
+    fn a_crash_may_undo_only_writes_that_were_not_durable() {
         let mut first = take(0, 5, 1, 2, Answer::Done);
         let mut read = event(Kind::Read, 5, 6, Answer::Data(vec![0]));
         read.era = 1;
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_puts_what_its_source_held() {
+    fn a_copy_writes_the_value_its_source_held() {
         let mut write = event(Kind::Write(vec![7]), 1, 2, Answer::Done);
         write.range = SectorRange::new(1, 1);
         let copy = event(Kind::Copy { from: 1 }, 3, 4, Answer::Done);

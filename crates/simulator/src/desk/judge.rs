@@ -16,10 +16,10 @@ impl Desk {
         match (reply, op.expected) {
             (Ok(VolumeReply::Data(data)), Expected::Data(want)) => {
                 let have = tags_of(&data.to_vec())
-                    .map_err(|at| format!("sector {at} of the answer was never written"))?;
+                    .map_err(|at| format!("sector {at} of the response was never written"))?;
                 match want.iter().zip(&have).position(|(want, have)| want != have) {
                     None if want.len() == have.len() => Ok(()),
-                    at => Err(format!("sector {at:?} of the answer is wrong")),
+                    at => Err(format!("sector {at:?} of the response is wrong")),
                 }
             }
             (Ok(VolumeReply::Done), Expected::Done(effects)) => {
@@ -59,8 +59,8 @@ impl Desk {
                 self.forget(Op { expected, label: String::new(), ..op });
                 Ok(())
             }
-            (Err(error), _) => Err(format!("answered with {error:?}")),
-            (Ok(_), expected) => Err(format!("answered as done, not with {expected:?}")),
+            (Err(error), _) => Err(format!("it failed with {error:?}")),
+            (Ok(_), expected) => Err(format!("it succeeded instead of failing with {expected:?}")),
         }
     }
 }

@@ -37,7 +37,7 @@ impl World {
             let mut few = self.some_of(self.sharing_in(), self.least() - 1);
             few.push(at);
             if self.open_alone(&few).is_ok() {
-                return Err(format!("disks {few:?} open while {at} is catching up"));
+                return Err(format!("disks {few:?} open although {at} is catching up"));
             }
         }
         let mut are_in = self.sharing_in();

@@ -25,7 +25,7 @@ impl World {
         let left = self.some_of(are_in, self.least() - 1);
         let copies = left.iter().map(|at| self.copy(*at)).collect();
         if DeviceSet::open(copies, true).is_ok() {
-            return Err(format!("disks {left:?} open, and {} are needed", self.least()));
+            return Err(format!("disks {left:?} open, but {} are needed", self.least()));
         }
         let is_lost = |at: &usize| !left.contains(at);
         let lost: Vec<usize> = (0..self.drives.len()).filter(is_lost).collect();

@@ -28,7 +28,7 @@ impl sys::Calls for Below {
         frames: &mut [FrameMut],
         skip_bytes: usize,
     ) -> io::Result<usize> {
-        assert_eq!(skip_bytes, 0, "each read moves all");
+        assert_eq!(skip_bytes, 0, "a read transfers all its bytes");
         let mut inner = lock(&self.inner);
         inner.patience.spend(patience::READ_WORK);
         if inner.dead {

@@ -21,7 +21,7 @@ impl Below {
         assert!((first + blocks.len() as u64) * BLOCK <= inner.len_bytes, "a write past the end");
         let (done, mut result) = inner.count(false);
         if inner.refuses(first, blocks.len() as u64) {
-            result = result.and(Err(io::Error::other("simulated: a bad place")));
+            result = result.and(Err(io::Error::other("simulated: a bad block")));
         }
         match result {
             Ok(()) => inner.take(blocks, fua),

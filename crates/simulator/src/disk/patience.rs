@@ -20,7 +20,7 @@ impl Patience {
     /// Counts an I/O.
     pub(super) fn spend(&mut self, work: u64) {
         let Some(left) = &mut self.0 else { return };
-        assert!(*left >= work, "a step does not end: it reads and writes for ever");
+        assert!(*left >= work, "a step does not end: it has used up its I/O budget");
         *left -= work;
     }
 }
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     #[should_panic = "does not end"]
-    fn a_step_that_writes_for_ever_is_ended() {
+    fn a_step_that_never_stops_writing_is_aborted() {
         let disk = SimDisk::new(1 << 20, 1);
         disk.begin_step();
         disk.set_errors_from(1);
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn each_step_has_all_of_it() {
+    fn each_step_gets_the_full_budget() {
         let disk = SimDisk::new(1 << 20, 1);
         for _ in 0..3 {
             disk.begin_step();

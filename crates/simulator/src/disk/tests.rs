@@ -44,7 +44,7 @@ fn the_fuse_fails_every_io_from_then_on_until_the_crash() {
 }
 
 #[test]
-fn a_write_that_is_done_wrongly_is_answered_and_lands_nowhere_elsewhere_or_in_part() {
+fn a_faulty_write_is_acknowledged_but_lost_misplaced_or_torn() {
     for (fault, here, there) in [
         (WriteFault::Lost, vec![1; 4096], vec![0; 4096]),
         (WriteFault::Misdirected(9), vec![1; 4096], vec![3; 4096]),
@@ -66,7 +66,7 @@ fn a_write_that_is_done_wrongly_is_answered_and_lands_nowhere_elsewhere_or_in_pa
 }
 
 #[test]
-fn a_read_succeeds_within_its_tries_despite_other_reads() {
+fn a_failing_read_succeeds_within_its_retries_despite_other_reads() {
     let disk = SimDisk::new(1 << 20, 1);
     let mut inner = disk.inner();
     inner.faults.transient_reads_per_mille = 900;

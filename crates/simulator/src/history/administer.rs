@@ -115,7 +115,7 @@ impl History {
                 self.config -= 1;
                 Ok(())
             }
-            Err(error) => Err(format!("a change: {error}")),
+            Err(error) => Err(format!("changing volumes: {error}")),
         }
     }
 
@@ -139,7 +139,7 @@ impl History {
                 found.volumes[*slot] = ModelVolume { id: *id, tags: read? };
             }
             changing.effects =
-                changing.seen(&found).map_err(|reason| format!("a change: {reason}"))?;
+                changing.seen(&found).map_err(|reason| format!("changing volumes: {reason}"))?;
             changing.racing = Vec::new();
         }
         desk.model.answered(time, changing, true);

@@ -75,7 +75,7 @@ impl Kept {
             None => Ok(number),
             Some(key) => {
                 let key = String::from_utf8_lossy(key).into_owned();
-                Err(format!("key {key} is not what change {number} has left"))
+                Err(format!("key {key} does not hold what change {number} stored"))
             }
         }
     }

@@ -30,7 +30,7 @@ impl History {
         if self.disk.has_failed() {
             return Ok(());
         }
-        flushed.map_err(|error| format!("a flush: {error}"))?;
+        flushed.map_err(|error| format!("flushing: {error}"))?;
         self.disk.note("reopen");
         {
             let mut desk = locked(&self.desk);
@@ -132,7 +132,9 @@ impl History {
         let next = self.capacity_bytes_next.take();
         if found != self.capacity_bytes && Some(found) != next {
             let had = self.capacity_bytes;
-            return Err(format!("the pool of {had} bytes has {found} (or it is to have {next:?})"));
+            return Err(format!(
+                "the pool of {had} bytes has {found} (its new size may be {next:?})"
+            ));
         }
         self.capacity_bytes = found;
         Ok(())

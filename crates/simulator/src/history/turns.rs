@@ -115,7 +115,7 @@ impl History {
             self.act(store, Desk::step_beside, |store| store.scrub_step(budget_blocks, 2))?;
         match step {
             Ok(ScrubStep::Idle | ScrubStep::Busy) => {
-                Err(format!("scrubbing was {step:?} though a pass was begun"))
+                Err(format!("scrubbing was {step:?} although a pass had started"))
             }
             Ok(_) => {
                 let may_be = |finding: &Finding| match finding.what {
@@ -174,7 +174,7 @@ impl History {
             (self.capacity_bytes, self.capacity_bytes_next) = (next, None);
             let found = store.pool_status().capacity_bytes;
             if found != next {
-                return Err(format!("the pool has {found} bytes, and not {next}"));
+                return Err(format!("the pool has {found} bytes, not {next}"));
             }
         }
         Ok(())

@@ -91,7 +91,7 @@ impl World {
                 self.uncertain = Some(volumes);
                 self.refused();
             }
-            Err(error) => return Err(format!("a request: {error}")),
+            Err(error) => return Err(format!("executing a request: {error}")),
         }
         Ok(())
     }

@@ -70,7 +70,7 @@ impl Changing {
             }
         }
         if !effects.iter().all(|effect| effect.is_in(found)) {
-            return Err(String::from("an administrator's change is not there, or not wholly"));
+            return Err(String::from("an administrator's change is missing or incomplete"));
         }
         self.judge(&mut taken)?;
         Ok(effects)
@@ -83,7 +83,7 @@ impl Changing {
             if let Some(at) = want.iter().zip(*have).position(|(want, have)| want != have) {
                 let (want, have) = (want[at], have[at]);
                 return Err(format!(
-                    "taken of slot {source}: sector {at} is {have:#x} instead of {want:#x}"
+                    "taken from slot {source}: sector {at} is {have:#x} instead of {want:#x}"
                 ));
             }
         }
@@ -92,7 +92,7 @@ impl Changing {
                 let in_order = early.answered < late.change.started;
                 if in_order && of_late.there && of_early.missing {
                     return Err(format!(
-                        "it holds what was started at {}, but not what was answered at {}",
+                        "it holds a request that started at {} but not one acknowledged at {}",
                         late.change.started, early.answered
                     ));
                 }
@@ -111,7 +111,7 @@ impl Changing {
             }
         }
         if seen.there && seen.missing && !self.by_block {
-            return Err(String::from("a request is in it in part"));
+            return Err(String::from("it holds part of a request"));
         }
         Ok(seen)
     }

@@ -37,7 +37,7 @@ fn an_unknown_offload_is_all_or_nothing_and_a_write_each_block() {
 }
 
 #[test]
-fn what_is_answered_from_memory_survives_in_order() {
+fn writes_acknowledged_from_memory_survive_in_order() {
     let mut model = Model::new(state(&[0; 4]));
     model.answered(2, change(0, &[1], 1, false), false);
     model.answered(4, change(1, &[2], 3, false), false);
@@ -68,7 +68,7 @@ fn with(spans: &[(usize, &[Tag])]) -> Vec<Tag> {
 }
 
 #[test]
-fn a_snapshot_holds_what_raced_with_it_wholly_or_not() {
+fn a_snapshot_holds_each_concurrent_request_entirely_or_not_at_all() {
     let racing = || vec![(change(2, &[7, 7], 4, false), u64::MAX)];
     for (tags, allowed) in [
         (with(&[]), true),
@@ -82,7 +82,7 @@ fn a_snapshot_holds_what_raced_with_it_wholly_or_not() {
 }
 
 #[test]
-fn a_snapshot_has_no_request_without_those_answered_before_it_began() {
+fn a_snapshot_with_a_request_has_all_that_were_acknowledged_before_it_began() {
     let racing = || vec![(change(0, &[7], 4, false), 6), (change(8, &[8], 7, false), 8)];
     for (tags, allowed) in [
         (with(&[(0, &[7])]), true),

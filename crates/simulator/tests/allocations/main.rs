@@ -59,7 +59,7 @@ fn measure(world: &mut World, (name, nth, count, _): Row) -> [f64; COLUMNS.len()
 }
 
 #[test]
-fn no_command_costs_more_than_it_did() {
+fn no_command_exceeds_its_allocation_budget() {
     let mut world = World::new();
     commands::fill(&mut world);
     println!("| a command | {} |\n|---|{}", COLUMNS.join(" | "), "---:|".repeat(COLUMNS.len()));

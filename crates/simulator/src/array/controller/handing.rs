@@ -75,7 +75,7 @@ impl Controller {
         let known = left.connections.into_iter().map(|(_, handed, untold)| (handed, untold));
         let expected = array.shared.expect(known.collect());
         for (link, handed) in links.into_iter().zip(expected) {
-            let handed = handed.ok_or("what was handed over makes no sense")?;
+            let handed = handed.ok_or("the handed-over state cannot be decoded")?;
             array.take(link, handed.portal_tag, Some(handed));
         }
         Ok(array)

@@ -109,7 +109,7 @@ fn a_host_writes_and_reads_over_the_network() {
         while world.command(&[0; 6], None, 0).0 == 2 {
             attentions += 1;
         }
-        assert!(attentions > 0, "a power on is reported");
+        assert!(attentions > 0, "POWER ON is reported");
         let data: Vec<u8> = (0..65_536_u32).map(|at| ((at * 7) >> 3) as u8).collect();
         let cdb = |opcode| [opcode, 0, 0, 0, 0, 8, 0, 0, 128, 0];
         let (status, sense, _) = world.command(&cdb(0x2a), Some(data.clone()), 0);

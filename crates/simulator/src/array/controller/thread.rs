@@ -40,7 +40,7 @@ impl Thread {
                 None => self.front.open(slot, opening),
                 Some(handed) => {
                     let goes_on = self.front.go_on_with(slot, opening, handed);
-                    assert!(goes_on, "nobody has logged in anew in the meantime");
+                    assert!(goes_on, "no session was reinstated in the meantime");
                 }
             }
         }

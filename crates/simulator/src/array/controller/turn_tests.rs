@@ -162,7 +162,7 @@ impl World {
     /// The other host sends a command that needs no disk while `waiting` commands of the first one
     /// wait: it is answered in the next turn, and not all others are before it.
     fn assert_is_served_beside(&mut self, waiting: usize) {
-        assert!(waiting > ANSWERS_OF_A_TURN_MAX, "there is enough to do: {waiting}");
+        assert!(waiting > ANSWERS_OF_A_TURN_MAX, "enough completions are waiting: {waiting}");
         self.send(1, &[&[0; 6][..]]);
         self.turn();
         assert_eq!(self.answers(1), 1);
@@ -179,7 +179,7 @@ fn pool() -> Arc<SimDisk> {
 }
 
 #[test]
-fn a_host_that_sends_much_at_once_does_not_hold_up_another() {
+fn a_burst_from_one_host_does_not_delay_another_host() {
     let mut world = World::new(&pool());
     world.send(0, &[&[0; 6][..]; MANY]);
     world.assert_is_served_beside(MANY);
@@ -202,7 +202,7 @@ fn written() -> Arc<SimDisk> {
 }
 
 #[test]
-fn what_ends_at_once_on_the_disk_does_not_hold_up_another_host() {
+fn a_burst_of_disk_completions_does_not_delay_another_host() {
     let disk = written();
     // Reads of the map complete before those of data: a first world counts the steps they take.
     let mut world = reading(&disk);
@@ -232,7 +232,7 @@ fn reading(disk: &Arc<SimDisk>) -> World {
 }
 
 #[test]
-fn a_front_end_looks_around_for_reads_and_not_for_commits() {
+fn a_front_end_polls_for_reads_but_not_for_commits() {
     let disk = written();
     let mut world = World::new(&disk);
     let write = |world: &mut World, block: u8| {
@@ -262,19 +262,19 @@ fn a_front_end_looks_around_for_reads_and_not_for_commits() {
         world.array.is_busy(0)
     };
     assert!((0..100).any(|_| has_begun()));
-    assert!(world.array.due_at() <= world.clock.time(), "it looks around");
+    assert!(world.array.due_at() <= world.clock.time(), "it polls");
 }
 
 #[test]
-fn what_is_to_be_read_is_asked_for_in_a_turn_of_its_own() {
+fn reads_are_submitted_in_a_separate_turn() {
     let mut world = World::new(&written());
     world.send_reads(0..MANY / 2);
     (0..100).for_each(|_| world.turn());
     world.end_all_reads();
     world.send_reads(MANY / 2..MANY);
     world.turn();
-    assert_eq!(world.array.in_flight(0), 0, "what has ended has had all of the turn's time");
-    assert!(world.array.due_at() <= world.clock.time(), "the next one is due");
+    assert_eq!(world.array.in_flight(0), 0, "the completions used up the turn's time");
+    assert!(world.array.due_at() <= world.clock.time(), "the next turn is due");
     world.send(1, &[&[0; 6][..]]);
     world.turn();
     assert_eq!(world.answers(1), 1);
@@ -284,7 +284,7 @@ fn what_is_to_be_read_is_asked_for_in_a_turn_of_its_own() {
 }
 
 #[test]
-fn what_has_ended_on_the_disk_waits_for_a_turn_that_has_time_and_not_for_long() {
+fn disk_completions_wait_at_most_a_few_turns() {
     let mut world = World::new(&written());
     world.send_reads(0..MANY);
     (0..100).for_each(|_| world.turn());
@@ -293,11 +293,11 @@ fn what_has_ended_on_the_disk_waits_for_a_turn_that_has_time_and_not_for_long() 
     world.send(0, &[&[0; 6][..]; MANY]);
     world.turn();
     let (reads, others) = world.answers_by_kind();
-    assert_eq!(reads, 0, "what was sent has had all of the turn's time");
-    assert!(others > 0 && world.array.due_at() <= world.clock.time(), "the next one is due");
+    assert_eq!(reads, 0, "the received commands used up the turn's time");
+    assert!(others > 0 && world.array.due_at() <= world.clock.time(), "the next turn is due");
     world.turn();
     let (reads, more) = world.answers_by_kind();
-    assert!(reads > 0, "whatever was sent");
+    assert!(reads > 0, "reads end although commands keep arriving");
     world.until_answered(0, 2 * MANY - others - reads - more);
 }
 
@@ -323,7 +323,7 @@ fn assert_reset_awaits_the_write(world: &mut World, host: usize) {
     let asked = world.hosts[host].0.task_management(reset, LUN).unwrap();
     (0..100).for_each(|_| world.turn());
     assert!(world.array.is_busy(0));
-    assert_eq!(world.hosts[host].0.next_event(), None, "the write may have an effect yet");
+    assert_eq!(world.hosts[host].0.next_event(), None, "the write may still take effect");
     let mut answer = None;
     world.until(|world| {
         answer = answer.take().or_else(|| world.hosts[host].0.next_event());
@@ -358,7 +358,7 @@ fn a_reset_awaits_a_write_that_is_being_aborted() {
 
 /// Connection reinstatement: the host sends unanswered commands again, and more.
 #[test]
-fn a_connection_that_takes_the_place_of_another_awaits_its_write() {
+fn session_reinstatement_waits_for_the_old_connections_write() {
     let (mut world, _) = writing(&pool());
     let (initiator_name, target_name) = (host_name(0), TARGET_NAME.into());
     let options =
@@ -373,6 +373,6 @@ fn a_connection_that_takes_the_place_of_another_awaits_its_write() {
     world.send(0, &[&[0; 6][..]]);
     (0..100).for_each(|_| world.turn());
     assert!(world.array.is_busy(0));
-    assert_eq!(world.answers(0), 0, "the write may have an effect yet");
+    assert_eq!(world.answers(0), 0, "the write may still take effect");
     world.until_answered(0, 1);
 }

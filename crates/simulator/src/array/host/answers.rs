@@ -80,7 +80,7 @@ impl SimHosts {
                     let itt =
                         header[16..20].iter().fold(0, |tag, byte| tag << 8 | u32::from(*byte));
                     let request = self.paths[at].requests.remove(&Itt(itt));
-                    let asked = request.ok_or("a reject of no request")?.asked;
+                    let asked = request.ok_or("a Reject PDU that matches no request")?.asked;
                     if let Asked::Reset { claims, .. } = asked {
                         for (_, claim, _) in claims {
                             self.monitors.claim_is_none(claim)?;
@@ -127,7 +127,7 @@ impl SimHosts {
                 Ok(())
             }
             (3, _) => self.give_up(at, network, now, true),
-            (class, detail) => Err(format!("a connection is not let in: {class:02x}{detail:02x}")),
+            (class, detail) => Err(format!("a login was refused: {class:02x}{detail:02x}")),
         }
     }
 
@@ -144,7 +144,7 @@ impl SimHosts {
             Asked::Logout(reason) if request.cid == cid => Some((*itt, reason)),
             _ => None,
         });
-        let (itt, reason) = found.ok_or("an answer to no logout")?;
+        let (itt, reason) = found.ok_or("a response that matches no logout")?;
         path.requests.remove(&itt);
         match (reason, response) {
             (LogoutReason::CloseSession, 0) => {
@@ -180,7 +180,7 @@ impl SimHosts {
     ) -> Result<(), String> {
         self.note(u64::from(response) << 32 | ended.len() as u64);
         let request = self.paths[at].requests.remove(&itt);
-        let request = request.ok_or("an answer to no request")?;
+        let request = request.ok_or("a response that matches no request")?;
         let function = match request.asked {
             Asked::Set { function, lun } | Asked::Reset { function, lun, .. } => {
                 Some((function, lun))
@@ -222,13 +222,13 @@ impl SimHosts {
 
     fn answered(&mut self, at: usize, answer: Answer, now: Duration) -> Result<(), String> {
         let flight = self.paths[at].flights.remove(&answer.itt);
-        let flight = flight.ok_or("an answer to no command")?;
+        let flight = flight.ok_or("a response that matches no command")?;
         self.paths[at].was_there(flight.loss, &mut self.monitors)?;
         self.note(u64::from(answer.status) << 32 | answer.data_in.len() as u64);
         for word in answer.data_in.chunks(4096).filter_map(<[u8]>::first_chunk) {
             self.note(u64::from_le_bytes(*word));
         }
-        let told = format!("{:?} was answered {}", flight.command, summary(&answer));
+        let told = format!("{:?} got {}", flight.command, summary(&answer));
         self.attend(at, &flight, &answer)
             .and_then(|()| self.take(at, flight, &answer, now))
             .map_err(|why| format!("{told}: {why}"))
@@ -246,7 +246,7 @@ impl SimHosts {
         }
         match (answer.status, sense_key(&answer.sense)) {
             (CHECK_CONDITION, Some(UNIT_ATTENTION)) => {
-                let code = Code::of(&answer.sense).ok_or("no such sense data")?;
+                let code = Code::of(&answer.sense).ok_or("unknown sense data")?;
                 attentions.told(nexus, unit, code);
                 Ok(())
             }
@@ -308,14 +308,14 @@ impl SimHosts {
                     self.monitors.failed(watch)
                 }
                 None | Some(ILLEGAL_REQUEST | MEDIUM_ERROR | MISCOMPARE) => {
-                    Err("no reason for that".to_owned())
+                    Err("nothing explains this response".to_owned())
                 }
                 Some(_) => {
                     self.count(|counts| counts.failed += 1);
                     self.monitors.over(watch)
                 }
             },
-            _ => Err("no such status".to_owned()),
+            _ => Err("unknown status".to_owned()),
         }
     }
 

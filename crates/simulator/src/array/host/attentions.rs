@@ -173,10 +173,14 @@ impl Attentions {
     pub(super) fn done(&mut self, nexus: Nexus, unit: usize, sent: Moment) -> Result<(), String> {
         let told = self.at(nexus, unit);
         if !told.knows {
-            return Err("it was done, and the session was not told of its beginning".into());
+            return Err(
+                "the command was executed without a unit attention for the new session".into()
+            );
         }
         match told.owed.iter().find(|(_, since)| *since < sent) {
-            Some((code, _)) => Err(format!("it was done, and {code:02x?} was not told before")),
+            Some((code, _)) => {
+                Err(format!("the command was executed before {code:02x?} was reported"))
+            }
             None => Ok(()),
         }
     }

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_as_long_as_they_say() {
+    fn parameter_list_lengths_match_their_headers() {
         let (cdb, list) = unmap(&[(1, 2), (3, 4)]);
         assert_eq!((list.len(), cdb[8], list[1], list[3]), (40, 40, 38, 32));
         let to = MoveTo { initiator_name: "iqn.x:y".into(), isid: [0x80; 6], port: 2 };

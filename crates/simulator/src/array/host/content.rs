@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_intact_block_gives_its_tag() {
+    fn an_intact_block_yields_its_tag() {
         for tag in [0, 1, 2, 77, PATTERN | 1, PATTERN | 2] {
             let mut block = content(tag);
             assert_eq!((block.len(), tag_of(&block)), (BLOCK_BYTES, Some(tag)));

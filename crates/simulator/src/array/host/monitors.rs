@@ -153,7 +153,8 @@ impl Monitors {
                 Op::Read => {
                     let piece = pieces.next().unwrap_or_default();
                     let tag = tag_of(piece);
-                    let tag = tag.ok_or_else(|| format!("{block:?} has bytes of nobody"))?;
+                    let tag =
+                        tag.ok_or_else(|| format!("{block:?} has bytes that no host wrote"))?;
                     linear::Outcome::Read(tag)
                 }
                 Op::CompareAndWrite { repeats: true, .. } => {
@@ -193,7 +194,7 @@ impl Monitors {
     /// RESERVATION CONFLICT.
     pub(super) fn conflict(&mut self, watch: Watch) -> Told {
         let mut claims = watch.claims.into_iter();
-        let first = claims.next().ok_or("a conflict with no reservation")?;
+        let first = claims.next().ok_or("a reservation conflict without a reservation")?;
         self.settle(first, |unit, id| unit.answer(id, &reservations::Outcome::Conflict))?;
         // Nothing was said about another unit that does not determine the response.
         for claim in claims {
@@ -350,7 +351,7 @@ fn good_outcome(command: &Command, data: &[u8]) -> Result<reservations::Outcome,
         let length = data.get(4..)?.first_chunk::<4>()?;
         data.get(8..8 + u32::from_be_bytes(*length) as usize)
     };
-    let wrong = || format!("{command:?} has brought {data:02x?}");
+    let wrong = || format!("{command:?} returned {data:02x?}");
     match command {
         Command::ReadKeys { .. } => {
             let list = list().ok_or_else(wrong)?;

@@ -351,7 +351,7 @@ impl Path {
         let late = self.flights.iter().find(|(_, flight)| flight.deadline <= now);
         let Some((itt, flight)) = late else { return Ok(None) };
         if flight.is_promised {
-            return Err(format!("{:?} is never answered", flight.command));
+            return Err(format!("{:?} never gets a response", flight.command));
         }
         let (itt, cid) = (*itt, flight.cid);
         Ok((!self.abort(itt, now)).then_some(cid))

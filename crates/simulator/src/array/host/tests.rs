@@ -19,7 +19,7 @@ fn whole(seed: u64, done: Done) -> (Summary, Counts) {
 }
 
 #[test]
-fn hosts_that_ask_for_anything_get_what_some_order_gives() {
+fn random_requests_get_linearizable_responses() {
     let (mut all, mut good, mut least) = (Summary::default(), 0, Counts::default());
     // Other seeds than in `tests/array.rs`.
     for seed in 100..190 {
@@ -56,7 +56,7 @@ fn a_seed_gives_the_same_run() {
 
 /// Logouts with commands in flight, which end with them.
 #[test]
-fn nothing_takes_effect_after_the_answer_to_a_logout() {
+fn nothing_takes_effect_after_a_logout_response() {
     for seed in 0..12 {
         let mix = Mix { logouts: 150, aborts: 0, ..Mix::default() };
         let (world, plan) = of_seed(seed, STEPS);

@@ -39,7 +39,7 @@ fn written(values: &[u64]) -> Linear {
 }
 
 #[test]
-fn a_block_has_zeros_and_then_what_was_written_last() {
+fn a_block_is_zeros_and_then_the_last_write() {
     assert!(monitor().reads(0));
     assert!(!monitor().reads(1));
     assert!(written(&[1, 2]).reads(2));
@@ -60,7 +60,7 @@ fn writes_in_flight_may_have_taken_effect_or_not() {
 }
 
 #[test]
-fn what_was_read_once_stays() {
+fn a_read_value_cannot_be_unread() {
     let mut monitor = written(&[1]);
     let two = monitor.write(2);
     assert!(monitor.reads(2));
@@ -73,7 +73,7 @@ fn what_was_read_once_stays() {
 }
 
 #[test]
-fn two_reads_at_a_time_may_get_old_and_new() {
+fn concurrent_reads_may_return_old_and_new() {
     let mut monitor = written(&[1]);
     let (one, two) = (monitor.invoke(BLOCK, Op::Read), monitor.invoke(BLOCK, Op::Read));
     let write = monitor.write(2);
@@ -83,7 +83,7 @@ fn two_reads_at_a_time_may_get_old_and_new() {
 }
 
 #[test]
-fn writes_at_a_time_leave_the_value_of_one() {
+fn concurrent_writes_leave_the_value_of_one() {
     for (value, right) in [(1, true), (2, true), (0, false)] {
         let mut monitor = monitor();
         let (one, two) = (monitor.write(1), monitor.write(2));
@@ -91,7 +91,7 @@ fn writes_at_a_time_leave_the_value_of_one() {
         monitor.done(one);
         assert_eq!(monitor.reads(value), right);
         if right {
-            assert_eq!(monitor.possible(BLOCK), BTreeSet::from([value]), "now it is known");
+            assert_eq!(monitor.possible(BLOCK), BTreeSet::from([value]), "the read decided it");
         }
     }
 }
@@ -108,7 +108,7 @@ fn a_write_that_could_have_changed_nothing_may_have_come_last() {
 }
 
 #[test]
-fn a_lost_write_takes_effect_whenever_it_likes_but_once() {
+fn a_lost_write_takes_effect_at_any_time_but_only_once() {
     let mut monitor = written(&[1]);
     let lost = monitor.write(2);
     monitor.lost(lost);
@@ -141,7 +141,7 @@ fn nothing_takes_effect_after_its_end() {
 }
 
 #[test]
-fn what_was_refused_has_no_effect() {
+fn a_refused_write_has_no_effect() {
     let mut monitor = written(&[1]);
     let refused = monitor.write(2);
     assert_eq!(monitor.refused(refused), Ok(()));
@@ -173,7 +173,7 @@ fn one_compare_and_write_wins() {
     }
     let mut monitor = written(&[1]);
     let alone = monitor.invoke(BLOCK, swap(1, 2));
-    assert!(monitor.answer(alone, Outcome::Miscompare).is_err(), "a false miscompare");
+    assert!(monitor.answer(alone, Outcome::Miscompare).is_err(), "nothing explains a miscompare");
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_write_that_changes_nothing_hides_others() {
 }
 
 #[test]
-fn a_copy_brings_what_its_source_had_since_it_began() {
+fn a_copy_carries_a_value_its_source_held_since_it_began() {
     const TO: Block = Block(8);
     for (value, right) in [(0, false), (1, true), (2, true), (3, true), (4, false)] {
         let mut monitor = written(&[1]);
@@ -217,7 +217,7 @@ fn a_copy_brings_what_its_source_had_since_it_began() {
 }
 
 #[test]
-fn what_is_being_copied_to_the_source_may_go_on() {
+fn a_copy_into_the_source_may_be_copied_onwards() {
     let (to, beyond) = (Block(8), Block(9));
     let mut monitor = written(&[1]);
     let second = monitor.invoke(beyond, Op::CopyOf(to));
@@ -231,7 +231,7 @@ fn what_is_being_copied_to_the_source_may_go_on() {
 }
 
 #[test]
-fn too_much_in_flight_is_said() {
+fn too_many_configurations_are_reported() {
     let mut monitor = Linear::new(100);
     let ids: Vec<OpId> = (1..=20).map(|value| monitor.write(value)).collect();
     monitor.invoke(BLOCK, Op::Read);
@@ -245,7 +245,7 @@ fn too_much_in_flight_is_said() {
 
 /// Writes that nobody reads cost little, however many there are.
 #[test]
-fn writes_alone_do_not_add_up() {
+fn writes_alone_do_not_multiply_configurations() {
     let mut monitor = Linear::new(100);
     let ids: Vec<OpId> = (1..=60).map(|value| monitor.write(value)).collect();
     for id in &ids[..59] {
@@ -259,7 +259,7 @@ fn writes_alone_do_not_add_up() {
 
 /// The maximum of lost writes costs little, as none of them has to take effect.
 #[test]
-fn lost_writes_do_not_add_up() {
+fn lost_writes_do_not_multiply_configurations() {
     let mut monitor = Linear::new(1000);
     for value in 1..100 {
         let lost = monitor.write(value * 2);
@@ -271,7 +271,7 @@ fn lost_writes_do_not_add_up() {
 }
 
 #[test]
-fn an_error_says_what_there_is_to_say() {
+fn an_error_names_block_request_and_possible_values() {
     let mut monitor = written(&[1]);
     monitor.write(2);
     let read = monitor.invoke(BLOCK, Op::Read);

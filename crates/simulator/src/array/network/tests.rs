@@ -35,7 +35,7 @@ fn transfer(network: &mut Network, link: Link, from: Side, data: &[u8]) -> (Vec<
 }
 
 #[test]
-fn what_is_sent_arrives_in_order_and_takes_time() {
+fn bytes_arrive_in_order_after_a_delay() {
     for seed in 0..20 {
         let mut network = Network::new(seed, rules());
         let link = network.open(START);
@@ -50,7 +50,7 @@ fn what_is_sent_arrives_in_order_and_takes_time() {
 }
 
 #[test]
-fn a_stream_takes_no_more_than_its_window() {
+fn a_stream_accepts_no_more_than_its_window() {
     let mut network = Network::new(1, rules());
     let link = network.open(START);
     assert_eq!(network.send(link, Side::Host, &bytes(1500), START), 1000);
@@ -62,7 +62,7 @@ fn a_stream_takes_no_more_than_its_window() {
 }
 
 #[test]
-fn nothing_is_there_before_its_time() {
+fn no_bytes_arrive_before_their_delay() {
     let mut network = Network::new(2, rules());
     let link = network.open(START);
     network.send(link, Side::Host, b"x", START);
@@ -108,7 +108,7 @@ fn pieces_are_split_and_merged() {
 }
 
 #[test]
-fn a_cut_at_once_loses_what_was_not_read() {
+fn an_immediate_cut_loses_unread_bytes() {
     let mut network = Network::new(3, rules());
     let link = network.open(START);
     network.send(link, Side::Host, &bytes(100), START);
@@ -125,7 +125,7 @@ fn a_cut_at_once_loses_what_was_not_read() {
 }
 
 #[test]
-fn a_cut_lets_a_part_arrive_and_both_ends_see_it() {
+fn a_cut_delivers_a_prefix_and_both_ends_notice() {
     let mut lengths = std::collections::BTreeSet::new();
     for seed in 0..40 {
         let mut network = Network::new(seed, rules());
@@ -167,7 +167,7 @@ fn a_stall_delays_and_loses_nothing() {
 }
 
 #[test]
-fn what_was_sent_before_a_close_arrives() {
+fn bytes_sent_before_a_close_arrive() {
     let mut network = Network::new(5, rules());
     let link = network.open(START);
     network.send(link, Side::Array, b"the last", START);

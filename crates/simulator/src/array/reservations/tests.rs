@@ -63,7 +63,7 @@ fn held(kind: Kind) -> Reservations {
 
 /// SPC-4, table 67: which of A, B and C may read and write.
 #[test]
-fn whom_each_type_bars() {
+fn each_reservation_type_excludes_the_right_hosts() {
     for (kind, reads, writes) in [
         (Kind::WriteExclusive, [true, true, true], [true, false, false]),
         (Kind::ExclusiveAccess, [true, false, false], [true, false, false]),
@@ -87,7 +87,7 @@ fn whom_each_type_bars() {
 }
 
 #[test]
-fn an_answer_that_was_not_possible_is_wrong() {
+fn an_impossible_response_is_an_error() {
     let write = |nexus| Op::Command(nexus, Access::Write);
     assert!(!held(Kind::WriteExclusive).now(write(B), Outcome::Good));
     assert!(!held(Kind::WriteExclusive).now(write(A), Outcome::Conflict));
@@ -194,14 +194,14 @@ fn preempting_takes_over() {
 }
 
 #[test]
-fn who_preempts_its_own_key_may_stay_or_go() {
+fn preempting_ones_own_key_may_keep_or_remove_the_registration() {
     let kind = Kind::WriteExclusive;
     let own = Action::Preempt { key: 20, victim: 20, kind };
     for keys in [vec![10], vec![10, 20]] {
         let mut monitor = held(kind);
         monitor.good(B, own);
         assert!(monitor.now(Op::ReadKeys, Outcome::Keys(keys.clone())));
-        assert!(monitor.now(Op::ReadKeys, Outcome::Keys(keys)), "from here on it is known");
+        assert!(monitor.now(Op::ReadKeys, Outcome::Keys(keys)), "READ KEYS decided it");
     }
 }
 
@@ -220,7 +220,7 @@ fn a_reservation_moves() {
 }
 
 #[test]
-fn while_an_action_is_in_flight_both_answers_are_possible() {
+fn while_an_action_is_in_flight_both_responses_are_possible() {
     let kind = Kind::WriteExclusive;
     let mut monitor = held(kind);
     assert!(!monitor.is_open(B, Access::Write));
@@ -262,7 +262,7 @@ fn a_lost_action_may_take_effect_until_its_end() {
 }
 
 #[test]
-fn what_is_not_kept_is_lost_with_the_power() {
+fn without_aptpl_a_power_loss_clears_everything() {
     for is_kept in [false, true] {
         let mut monitor = held(Kind::ExclusiveAccess);
         let again = Action::Register { key: 0, new_key: 10, ignores_key: true, is_kept };
@@ -275,7 +275,7 @@ fn what_is_not_kept_is_lost_with_the_power() {
 
 /// The effect of an unanswered action on others is no promise.
 #[test]
-fn a_restart_may_undo_what_was_not_answered() {
+fn a_restart_may_undo_unacknowledged_actions() {
     let kind = Kind::WriteExclusive;
     let mut monitor = monitor();
     let kept = Action::Register { key: 0, new_key: 10, ignores_key: true, is_kept: true };
@@ -291,7 +291,7 @@ fn a_restart_may_undo_what_was_not_answered() {
 
 /// Neither is a conflict that others got from it.
 #[test]
-fn a_restart_may_undo_what_others_were_refused_for() {
+fn a_restart_may_undo_an_action_that_caused_conflicts() {
     let mut monitor = monitor();
     let kept = Action::Register { key: 0, new_key: 10, ignores_key: true, is_kept: true };
     monitor.invoke(Op::Out(A, kept));
@@ -301,7 +301,7 @@ fn a_restart_may_undo_what_others_were_refused_for() {
 }
 
 #[test]
-fn reserve_bars_all_others() {
+fn reserve_6_excludes_all_other_hosts() {
     let mut monitor = monitor();
     assert!(monitor.now(Op::Reserve(A), Outcome::Good));
     for access in [Access::Status, Access::Read, Access::Write] {
@@ -324,7 +324,7 @@ fn reserve_bars_all_others() {
 }
 
 #[test]
-fn reserve_conflicts_with_registrations_but_for_those_who_are_admitted() {
+fn reserve_6_conflicts_with_registrations_except_for_admitted_hosts() {
     let mut monitor = held(Kind::WriteExclusiveRegistrantsOnly);
     assert!(monitor.now(Op::Reserve(B), Outcome::Good));
     assert_eq!(monitor.gets(A, Access::Write), Outcome::Good, "nothing was established");

@@ -25,7 +25,7 @@ impl Run<'_> {
             self.usual()?;
             steps += 1;
             if steps > STEPS_MAX {
-                return Err("an array does not give way".into());
+                return Err("an array does not hand over".into());
             }
         }
         let Some(inner) = self.inner.take() else { return Err("the world is lost".into()) };
@@ -57,7 +57,7 @@ impl Run<'_> {
             Err(_) if has_failed => self.start_anew(parts, true),
             // Without its last checkpoint, for which there was no location: as if it was killed.
             Err(_) if !has_left => self.start_anew(parts, false),
-            Err(error) => Err(format!("a switch: {error}")),
+            Err(error) => Err(format!("switching: {error}")),
         }
     }
 }

@@ -136,11 +136,12 @@ impl Writers {
                 }
                 Event::Answered(answer) => {
                     let found = self.all[number].under_way.remove(&answer.itt);
-                    let (op, writes) = found.ok_or("an answer to nothing")?;
+                    let (op, writes) = found.ok_or("a response that matches no request")?;
                     let done = match (answer.status, writes) {
                         (0, true) => self.linear.answer(op, Outcome::Done),
                         (0, false) => {
-                            let tag = self.tags.get(&answer.data_in).ok_or("bytes of nobody")?;
+                            let tag =
+                                self.tags.get(&answer.data_in).ok_or("bytes that no host wrote")?;
                             self.trace = mix(self.trace ^ tag);
                             self.linear.answer(op, Outcome::Read(*tag))
                         }
@@ -214,7 +215,7 @@ impl Hosts for Writers {
 }
 
 #[test]
-fn plain_hosts_get_what_some_order_of_their_commands_gives() {
+fn simple_hosts_get_linearizable_responses() {
     let mut all = Summary::default();
     for seed in 0..40 {
         let done = world(seed).run(Box::new(Writers::new(seed)));

@@ -66,7 +66,7 @@ impl Front<'_> {
                 let due_s = self.pool.seconds() + self.latency_s;
                 self.cold.push(Cold { operation, due_s });
             }
-            Started::Queued => return Err("a read waits for a commit".into()),
+            Started::Queued => return Err("a read was queued behind a commit".into()),
         }
         Ok(())
     }

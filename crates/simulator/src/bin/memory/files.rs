@@ -70,7 +70,7 @@ impl Content {
 /// Returns the files one after the other, in pieces of at most this many bytes.
 fn bytes(files: &[PathBuf], piece_bytes: u64) -> impl Iterator<Item = Measured<Vec<u8>>> {
     files.iter().flat_map(move |path| {
-        #[expect(clippy::disallowed_methods, reason = "a program, and nothing that it simulates")]
+        #[expect(clippy::disallowed_methods, reason = "a program, not a simulated component")]
         let mut file = File::open(path);
         std::iter::from_fn(move || match &mut file {
             Ok(file) => next_piece(file, piece_bytes).transpose(),
@@ -85,13 +85,13 @@ fn next_piece(file: &mut File, piece_bytes: u64) -> Measured<Option<Vec<u8>>> {
     if (piece.len() as u64).is_multiple_of(BLOCK_BYTES) {
         return Ok((!piece.is_empty()).then_some(piece));
     }
-    Err("a file is no whole number of blocks of 4 KiB".into())
+    Err("a file's size is not a multiple of 4 KiB".into())
 }
 
 impl fmt::Display for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mib = |blocks: u64| (blocks * BLOCK_BYTES) >> 20;
         let (data, duplicate) = (mib(self.data_blocks), mib(self.duplicate_blocks()));
-        write!(f, "{data} MiB of data, {duplicate} MiB of them duplicates")
+        write!(f, "{data} MiB of data, including {duplicate} MiB of duplicates")
     }
 }

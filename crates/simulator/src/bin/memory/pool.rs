@@ -211,7 +211,7 @@ impl Pool {
             }
             match started {
                 Started::Queued => overwriter.count += 1,
-                other => return Err(format!("a write: {other:?}").into()),
+                other => return Err(format!("writing: {other:?}").into()),
             }
         }
         Ok(())

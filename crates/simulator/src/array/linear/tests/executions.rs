@@ -226,7 +226,7 @@ impl World {
 }
 
 #[test]
-fn a_right_execution_never_alarms() {
+fn a_correct_execution_never_raises_an_alarm() {
     for seed in 0..400 {
         let mut world = World::new(seed);
         for _ in 0..400 {
@@ -237,7 +237,7 @@ fn a_right_execution_never_alarms() {
 }
 
 #[test]
-fn an_execution_with_a_fault_always_alarms() {
+fn a_faulty_execution_always_raises_an_alarm() {
     for fault in [
         Fault::StaleRead,
         Fault::LostUpdate,

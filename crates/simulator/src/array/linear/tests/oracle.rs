@@ -29,7 +29,7 @@ impl Oracle {
                     }
                     Op::CompareAndWrite { .. } => (value, Outcome::Miscompare),
                     Op::Read => (value, Outcome::Read(value)),
-                    Op::CopyOf(_) => unreachable!("a copy concerns two blocks"),
+                    Op::CopyOf(_) => unreachable!("the oracle models a single block"),
                 };
                 let mut taken = taken.clone();
                 taken.insert(*at, outcome);
@@ -119,7 +119,7 @@ fn compare(seed: u64) -> bool {
 }
 
 #[test]
-fn the_monitor_says_what_an_oracle_says() {
+fn the_monitor_agrees_with_an_oracle() {
     let right = (0..4000).filter(|seed| compare(*seed)).count();
     assert!((400..3600).contains(&right), "{right}");
 }

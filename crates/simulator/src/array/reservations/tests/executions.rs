@@ -95,7 +95,7 @@ fn execute(seed: u64, fault: bool) -> Result<(), Wrong> {
 }
 
 #[test]
-fn a_right_execution_never_alarms_and_one_with_a_fault_does() {
+fn only_a_faulty_execution_raises_an_alarm() {
     for seed in 0..300 {
         execute(seed, false).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
         assert!(execute(seed, true).is_err(), "seed {seed}");
