@@ -1,8 +1,8 @@
-//! An aborted command takes effect before the abort is answered, or never (invariant 3).
+//! An aborted command takes effect before the response to the abort, or never (invariant 3).
 //!
 //! Each way to abort a command (task management by the host itself or by another one, the loss of
 //! its connection, the reinstatement of its session) is tried with each command that writes, at
-//! each of its steps. Every case has its own blocks: they are read after the answer, again after
+//! each of its steps. Every case has its own blocks: they are read after the response, again after
 //! another commit, and once more after all cases.
 
 use anyhow::{Context, Result, bail, ensure};
@@ -64,7 +64,7 @@ enum Moment {
     Queued,
     /// It is in progress.
     UnderWay,
-    /// It was answered.
+    /// It has a response.
     Answered,
 }
 
@@ -97,7 +97,7 @@ pub fn aborts(report: &mut Report, target: &Target, rounds: usize, seed: u64) {
         }
         cases.verify()?;
         let Cases { done, undone, kept, .. } = cases;
-        ensure!(done > 0 && undone > 0, "{done} done, {undone} not: that was no race");
+        ensure!(done > 0 && undone > 0, "{done} took effect, {undone} did not: there was no race");
         Ok(format!("seed {seed}: {} cases, {done} took effect, {undone} did not", kept.len()))
     });
 }
@@ -227,20 +227,20 @@ impl Cases {
         Ok(Case { cdb, out, lba, before, after })
     }
 
-    /// Aborts it. Returns when the target has answered the abort, and sets `answered` if the
-    /// command was answered first.
+    /// Aborts it. Returns when the target has responded to the abort, and sets `answered` if the
+    /// command got its own response first.
     fn end(&mut self, way: Way, sent: Sent, answered: &mut Option<u8>) -> Result<()> {
         match way {
             Way::Own(function) => {
                 let tag = self.victim.manage(function, sent)?;
                 let response = ask(&mut self.victim, tag, sent, answered)?;
                 let gone = function == Function::AbortTask && answered.is_some();
-                ensure!(response == 0 || gone && response == 1, "answered with {response}");
+                ensure!(response == 0 || gone && response == 1, "response {response}");
             }
             Way::Other(function) => {
                 let tag = self.asker.manage(function, sent)?;
                 let response = ask(&mut self.asker, tag, NOBODY, &mut None)?;
-                ensure!(response == 0, "answered with {response}");
+                ensure!(response == 0, "response {response}");
             }
             Way::Drop => {
                 self.victim.stream().shutdown(std::net::Shutdown::Both)?;
@@ -260,17 +260,19 @@ impl Cases {
     /// Checks the content of the blocks, which must now be final.
     fn judge(&mut self, case: Case, moment: Moment, answered: Option<u8>) -> Result<()> {
         let now = self.read(case.lba)?;
-        ensure!(now == case.before || now == case.after, "the blocks hold something else");
+        ensure!(now == case.before || now == case.after, "the blocks contain other data");
         let done = now == case.after;
         match answered {
-            Some(0) => ensure!(done, "it ended GOOD and is not there"),
-            Some(status) => ensure!(!done, "it ended with {status:02X}h and is there"),
-            None if moment == Moment::BeforeData => ensure!(!done, "it is there without its data"),
+            Some(0) => ensure!(done, "it ended with GOOD, but its data is missing"),
+            Some(status) => ensure!(!done, "it ended with {status:02X}h, but its data was written"),
+            None if moment == Moment::BeforeData => {
+                ensure!(!done, "it took effect without its data")
+            }
             None => {}
         }
         // After another commit.
         self.write(0, vec![0; BLOCK])?;
-        ensure!(self.read(case.lba)? == now, "it took effect behind the answer");
+        ensure!(self.read(case.lba)? == now, "it took effect after the response");
         self.done += usize::from(done);
         self.undone += usize::from(!done);
         self.kept.push((case.lba, now));
@@ -280,7 +282,7 @@ impl Cases {
     /// Checks that nothing has changed since.
     fn verify(&mut self) -> Result<()> {
         for (index, (lba, bytes)) in std::mem::take(&mut self.kept).into_iter().enumerate() {
-            ensure!(self.read(lba)? == bytes, "case {index} took effect later on");
+            ensure!(self.read(lba)? == bytes, "case {index} took effect later");
             self.kept.push((lba, bytes));
         }
         Ok(())
@@ -305,7 +307,7 @@ impl Cases {
                 status => bail!("TEST UNIT READY ended with {status}"),
             }
         }
-        bail!("unit attentions without end")
+        bail!("unit attentions never end")
     }
 }
 
@@ -354,7 +356,7 @@ fn attend(
             }
         }
     }
-    bail!("unit attentions without end")
+    bail!("unit attentions never end")
 }
 
 /// Waits for the response to task management; a task's own status may precede it.
@@ -376,7 +378,7 @@ fn wait_for(initiator: &mut Initiator, sent: Sent, wanted: u8) -> Result<Pdu> {
         let pdu = initiator.receive()?;
         if pdu.tag() == sent.tag {
             let (came, status) = (pdu.opcode(), pdu.header[3]);
-            ensure!(came == wanted, "{came:02X}h came, with status {status:02X}h");
+            ensure!(came == wanted, "received PDU {came:02X}h with status {status:02X}h");
             return Ok(pdu);
         }
     }

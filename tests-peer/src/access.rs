@@ -67,9 +67,9 @@ fn neighbour(array: &Array, own: &Target) -> Result<String> {
     array.verb(&["connect", "next-door", "neighbour", "--lun", "7"])?;
     let theirs = own.as_initiator(NEIGHBOUR).with_lun(7);
     let luns = Session::connect(&theirs.config())?.report_luns()?;
-    ensure!(luns == [7], "the neighbour is told of {luns:?}");
+    ensure!(luns == [7], "the neighbour sees {luns:?}");
     let luns = Session::connect(&own.config())?.report_luns()?;
-    ensure!(!luns.contains(&7) && luns.contains(&own.lun), "we are told of {luns:?}");
+    ensure!(!luns.contains(&7) && luns.contains(&own.lun), "we see {luns:?}");
     for (initiator, lun) in [(NEIGHBOUR, own.lun), (own.initiator.as_str(), 7)] {
         let other = own.as_initiator(initiator).with_lun(lun);
         ensure!(Session::connect(&other.config()).is_err(), "{initiator} reached LUN {lun}");
@@ -98,7 +98,7 @@ fn copy(array: &Array, own: &Target) -> Result<String> {
         match ours.extended_copy(&names, &segments, 512)? {
             // COPY ABORTED or ILLEGAL REQUEST, as in SPC-4, 6.4, for an unreachable CSCD.
             Status::CheckCondition(sense) if matches!(sense.key, 0x05 | 0x0A) => {}
-            status => bail!("a copy past the connections ended with {status}"),
+            status => bail!("a copy from or to an unconnected volume ended with {status}"),
         }
     }
     ensure!(theirs.read(0, 8, 512)? == [0xAA; 4096], "the neighbour's volume was written");
@@ -118,7 +118,7 @@ fn disconnect(array: &Array) -> Result<String> {
     ensure!(Session::connect(&target.config()).is_err(), "a new session still reaches it");
     array.verb(&["connect", "short", "peer", "--lun", "91"])?;
     let mut session = Session::connect(&target.with_lun(91).config())?;
-    ensure!(session.read(0, 1, 512)? == [1; 512], "its bytes are not what was written");
+    ensure!(session.read(0, 1, 512)? == [1; 512], "it does not contain the written data");
     Ok(String::new())
 }
 
@@ -129,10 +129,10 @@ fn chap(array: &Array) -> Result<String> {
     for (user, secret) in [(USER, "another-secret-1"), ("nobody-we-know", SECRET)] {
         let mut wrong = target.clone();
         wrong.chap = Some((user.to_owned(), secret.to_owned()));
-        ensure!(Session::connect(&wrong.config()).is_err(), "{user} with {secret} got in");
+        ensure!(Session::connect(&wrong.config()).is_err(), "{user} with {secret} logged in");
     }
     let mut bare = target.clone();
     bare.chap = None;
-    ensure!(Session::connect(&bare.config()).is_err(), "it got in without CHAP");
+    ensure!(Session::connect(&bare.config()).is_err(), "it logged in without CHAP");
     Ok(String::new())
 }

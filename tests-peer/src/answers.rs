@@ -43,7 +43,7 @@ impl Take {
     /// Sends it, and waits until the response has arrived, without reading it.
     fn lose(&self, host: &mut Initiator) -> Result<()> {
         self.send(host)?;
-        host.receive_peek(HANG)?.context("no answer").map(drop)
+        host.receive_peek(HANG)?.context("no response").map(drop)
     }
 
     /// Sends it with its data.
@@ -70,12 +70,12 @@ fn enter(target: &Target, isid: u32) -> Result<Initiator> {
             return Ok(host);
         }
     }
-    bail!("unit attentions without end")
+    bail!("unit attentions never end")
 }
 
 /// Kills and restarts `array`, which has these volumes of zeros that nothing else uses.
 pub fn answers(report: &mut Report, array: &mut Array, one: &Target, other: &Target) {
-    report.check("repeated in a new session, its answer lost: GOOD", || {
+    report.check("repeated in a new session after its response was lost: GOOD", || {
         let take = Take::of(1);
         take.lose(&mut enter(one, ISID)?)?;
         take.lose(&mut enter(one, ISID)?)?;
@@ -90,7 +90,7 @@ pub fn answers(report: &mut Report, array: &mut Array, one: &Target, other: &Tar
         ensure!(take.is_done(&mut enter(one, ISID)?)?, "a miscompare");
         Ok(String::new())
     });
-    report.check("its answer received but not acknowledged: GOOD", || {
+    report.check("its response received but not acknowledged: GOOD", || {
         let take = Take::of(3);
         ensure!(take.is_done(&mut enter(one, ISID)?)?, "the first");
         ensure!(take.is_done(&mut enter(one, ISID)?)?, "a miscompare");
@@ -114,7 +114,7 @@ pub fn answers(report: &mut Report, array: &mut Array, one: &Target, other: &Tar
         take.lose(&mut enter(one, ISID)?)?;
         let mut second = enter(&one.as_initiator(&target::second(&one.initiator)), ISID)?;
         let back = Take { old: take.new, new: 1, ..take };
-        ensure!(back.is_done(&mut second)?, "the lock is not broken");
+        ensure!(back.is_done(&mut second)?, "the other session could not take the lock");
         ensure!(!take.is_done(&mut enter(one, ISID)?)?, "GOOD");
         Ok(String::new())
     });
@@ -124,11 +124,11 @@ pub fn answers(report: &mut Report, array: &mut Array, one: &Target, other: &Tar
 
 fn holds(host: &mut Initiator, take: &Take) -> Result<String> {
     let (status, held) = host.execute(&Cdb::read_16(take.lba, 1), &[], BLOCK)?;
-    ensure!(status == 0 && held == [take.new; BLOCK], "the block holds something else");
+    ensure!(status == 0 && held == [take.new; BLOCK], "the block contains other data");
     Ok(String::new())
 }
 
-/// The second one says that the status of the first was not received.
+/// The ExpStatSN of the second command does not acknowledge the first one's status.
 fn same_session(target: &Target) -> Result<String> {
     let take = Take::of(5);
     let mut host = enter(target, ISID)?;
@@ -157,7 +157,7 @@ fn others(array: &Array, one: &Target, other: &Target) -> Result<String> {
     take.lose(&mut enter(one, ISID)?)?;
     // The data that it would write is present, too.
     let beside = Take { lba: 16, ..take.clone() };
-    ensure!(beside.is_done(&mut enter(one, 77)?)?, "the block beside");
+    ensure!(beside.is_done(&mut enter(one, 77)?)?, "the adjacent block");
     ensure!(take.is_done(&mut enter(other, 77)?)?, "the other volume");
     let initiator = one.as_initiator(&target::second(&one.initiator));
     ensure!(!take.is_done(&mut enter(&initiator, ISID)?)?, "GOOD for another initiator");
@@ -172,7 +172,7 @@ fn others(array: &Array, one: &Target, other: &Target) -> Result<String> {
     let new = Take { new: 9, ..take.clone() };
     ensure!(!new.is_done(&mut enter(one, ISID)?)?, "GOOD with other data to write");
     let mut host = enter(one, ISID)?;
-    ensure!(take.is_done(&mut host)?, "a miscompare in the end");
+    ensure!(take.is_done(&mut host)?, "a miscompare at the end");
     holds(&mut host, &take)
 }
 
@@ -201,7 +201,7 @@ fn killed_amid(array: &mut Array, one: &Target) -> Result<String> {
         take.send(&mut old)?;
         std::thread::sleep(Duration::from_micros(150 * round));
         array.kill()?;
-        // What the array sent before it ended can still be read.
+        // Responses that the array sent before it ended can still be read.
         answered += u64::from(old.receive().is_ok());
         array.start()?;
         let mut host = enter(one, ISID)?;
@@ -211,5 +211,5 @@ fn killed_amid(array: &mut Array, one: &Target) -> Result<String> {
     array.kill()?;
     array.inspect()?;
     array.start()?;
-    Ok(format!("{answered} of {KILLS} had been answered"))
+    Ok(format!("{answered} of {KILLS} got a response before the kill"))
 }

@@ -56,7 +56,7 @@ impl Array {
         let ports = ports::reserve(shape.portals + 1)?;
         let mut addresses: Vec<String> =
             ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
-        let api = addresses.pop().context("no port for the management interface")?;
+        let api = addresses.pop().context("no free port for the management interface")?;
         let array = Self {
             programs: programs.clone(),
             shape,
@@ -113,7 +113,7 @@ impl Array {
         self.process.as_ref().map(Child::id)
     }
 
-    /// Starts the process and waits until it answers. Returns how long that took.
+    /// Starts the process and waits until it responds. Returns how long that took.
     pub fn start(&mut self) -> Result<Duration> {
         let begin = Instant::now();
         self.starts += 1;
@@ -131,7 +131,7 @@ impl Array {
                 bail!("the array ended ({status}) at start {}:\n{}", self.starts, self.log());
             }
             if begin.elapsed() > READY {
-                bail!("the array did not answer in {} s:\n{}", READY.as_secs(), self.log());
+                bail!("the array did not respond within {} s:\n{}", READY.as_secs(), self.log());
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -172,12 +172,12 @@ impl Array {
             if let Some(status) = self.child()?.try_wait()? {
                 self.process = None;
                 if !status.success() {
-                    bail!("the array ended with {status} when asked to stop:\n{}", self.log());
+                    bail!("the array ended with {status} on SIGTERM:\n{}", self.log());
                 }
                 return Ok(());
             }
             if begin.elapsed() > STOP {
-                bail!("the array did not end in {} s:\n{}", STOP.as_secs(), self.log());
+                bail!("the array did not end within {} s:\n{}", STOP.as_secs(), self.log());
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -185,7 +185,7 @@ impl Array {
 
     /// Kills the process (SIGKILL), and those that it has started.
     pub fn kill(&mut self) -> Result<()> {
-        process::end(self.process.take().context("the array does not run")?);
+        process::end(self.process.take().context("the array is not running")?);
         Ok(())
     }
 
@@ -193,7 +193,7 @@ impl Array {
     pub fn must_run(&mut self) -> Result<()> {
         if let Some(status) = self.child()?.try_wait()? {
             self.process = None;
-            bail!("the array ended by itself ({status}):\n{}", self.log());
+            bail!("the array ended unexpectedly ({status}):\n{}", self.log());
         }
         Ok(())
     }
@@ -295,7 +295,7 @@ impl Array {
         )?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
-        let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("no response")?;
         serde_json::from_str(body).with_context(|| head.to_owned())
     }
 
@@ -308,15 +308,15 @@ impl Array {
 
     /// Returns the peak memory of the process.
     pub fn peak_kib(&self) -> Result<u64> {
-        process::peak_kib(self.pid().context("the array does not run")?).context("no VmHWM")
+        process::peak_kib(self.pid().context("the array is not running")?).context("no VmHWM")
     }
 
     /// Returns how many bytes the process has written to the device since its start.
     pub fn written_bytes(&self) -> Result<u64> {
-        let child = self.process.as_ref().context("the array does not run")?;
+        let child = self.process.as_ref().context("the array is not running")?;
         let text = std::fs::read_to_string(format!("/proc/{}/io", child.id()))?;
         let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: "));
-        line.context("no write_bytes")?.parse().context("write_bytes is no number")
+        line.context("no write_bytes")?.parse().context("write_bytes is not a number")
     }
 
     /// Returns a number of the pool from `status`.
@@ -365,7 +365,7 @@ impl Array {
     }
 
     fn child(&mut self) -> Result<&mut Child> {
-        self.process.as_mut().context("the array does not run")
+        self.process.as_mut().context("the array is not running")
     }
 
     /// Returns whether every address accepts connections, and verbs find the array, which happens

@@ -1,8 +1,8 @@
-//! Two controllers on one pool: each is repeatedly killed and stopped, they are switched, and hosts
-//! at both continue. State set by hosts persists; commands in the sockets of a controller that was
-//! stopped for long are never executed.
+//! Two controllers on one pool: each is repeatedly killed and stopped, they are switched, and
+//! hosts at both continue. State set by hosts persists; commands in the sockets of a controller
+//! that was stopped for long are never executed.
 //!
-//! The longest time without an answer is printed, but not judged.
+//! The longest time without a response is printed, but not judged.
 
 use std::process::Child;
 use std::thread;
@@ -73,7 +73,7 @@ fn under_load(report: &mut Report, arguments: &Arguments) -> Result<()> {
         let [followed, not] =
             ["the log was followed by", "the pool was recovered from its checkpoint"]
                 .map(|text| log.matches(text).count());
-        ensure!(followed > 0, "{followed} takeovers did, and {not} did not:\n{log}");
+        ensure!(followed > 0, "{followed} takeovers did, {not} did not:\n{log}");
         Ok(format!("{followed} of {}", followed + not))
     });
     report.check("after both controllers stop, the pool is sound", || {
@@ -106,9 +106,9 @@ fn one_round(report: &mut Report, array: &Array, hosts: &[Host], round: u32, ran
     report.check(&format!("a switch, {round}"), || {
         let (before, asked) = (owner(array)?, switches(array)?);
         let told = go_on(hosts, || array.verb(&["controller", "switch"]).map(drop))?;
-        ensure!(owner(array)?.name != before.name, "{} has the pool still", before.name);
+        ensure!(owner(array)?.name != before.name, "{} still has the pool", before.name);
         let after = switches(array)?;
-        ensure!(after == asked + 1, "{after} switches are in the audit log, after {asked}");
+        ensure!(after == asked + 1, "the audit log has {after} switches, {asked} before");
         Ok(told)
     });
     report.check(&format!("kill -KILL of both, {round}"), || {
@@ -120,7 +120,7 @@ fn one_round(report: &mut Report, array: &Array, hosts: &[Host], round: u32, ran
 /// Returns one volume at the portals of each controller.
 pub fn at_each(array: &Array) -> Result<Vec<Target>> {
     let first = owner(array)?.name;
-    ensure!(first == "CT0", "{first} is the first to have the pool");
+    ensure!(first == "CT0", "{first} had the pool first");
     let volume = |(portal, lun): (&String, u16)| {
         let target = array.volume(&format!("volume-{lun}"), "1G", "peer", lun)?;
         Ok(Target { portal: portal.clone(), ..target })
@@ -142,7 +142,7 @@ fn across(targets: &[Target]) -> Result<String> {
         past_attentions(|| session.write(lba, bytes.clone(), BLOCK))?;
         let mut session = Session::connect(&to.config())?;
         let found = past_attentions(|| session.read(lba, blocks, BLOCK))?;
-        ensure!(found == bytes, "not what was written at {}", from.portal);
+        ensure!(found == bytes, "other data than was written at {}", from.portal);
     }
     Ok(String::new())
 }
@@ -193,10 +193,10 @@ fn registered(array: &Array, targets: &[Target]) -> Result<String> {
     let before = [read(&mut other, 3)?, read(&mut other, 1)?];
     let first = owner(array)?;
     signal(first.pid, "KILL")?;
-    ensure!(owner(array)?.name != first.name, "nobody took over from {}", first.name);
+    ensure!(owner(array)?.name != first.name, "no controller took over from {}", first.name);
     let [_, mut other] = sessions()?;
     let after = [read(&mut other, 3)?, read(&mut other, 1)?];
-    ensure!(before == after, "not as before: {before:02x?}, {after:02x?}");
+    ensure!(before == after, "changed: {before:02x?}, {after:02x?}");
     // A power on, with no takeover, ends them.
     kill_both(array)?;
     both(array)?;
@@ -221,13 +221,13 @@ fn stopped_for_long(report: &mut Report, arguments: &Arguments) -> Result<()> {
     });
     report.check("a controller that was stopped for long executes no old command", || {
         let status = late_write(&second.0, &targets[0], &there, LONG, 2)?;
-        ensure!(status != Some(Status::Good), "the late write was done");
+        ensure!(status != Some(Status::Good), "the late write was executed");
         let mut session = Session::connect(&targets[0].config())?;
         let found = past_attentions(|| session.read(0, 1, BLOCK))?;
-        ensure!(found == [0xee; BLOCK as usize], "a late write has taken the place of another");
+        ensure!(found == [0xee; BLOCK as usize], "a late write has overwritten another");
         Ok(String::new())
     });
-    report.check("and serves hosts again", || across(&targets));
+    report.check("it serves hosts again", || across(&targets));
     report.check("a termination leaves the other controller running", || {
         signal(second.0.id().into(), "TERM")?;
         let status = second.0.wait()?;
@@ -272,11 +272,11 @@ fn late_write(
             return Ok(None);
         }
     }
-    Err(anyhow!("the write was never answered, and its connection never lost"))
+    Err(anyhow!("the write got no response, and its connection was not lost"))
 }
 
-/// A controller is asked to end during a takeover, which takes about 100 ms: it ends,
-/// whatever it is doing.
+/// A controller gets SIGTERM during a takeover, which takes about 100 ms: it ends, whatever state
+/// the takeover is in.
 fn asked_to_end(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { controllers: Controllers::First, ..Shape::default() };
     let mut array = crate::array(arguments, shape)?;
@@ -290,7 +290,11 @@ fn asked_to_end(report: &mut Report, arguments: &Arguments) -> Result<()> {
             let begin = Instant::now();
             while second.0.try_wait()?.is_none() {
                 let log = || array.log();
-                ensure!(begin.elapsed() < READY, "asked after {after} ms, it goes on:\n{}", log());
+                ensure!(
+                    begin.elapsed() < READY,
+                    "SIGTERM after {after} ms did not end it:\n{}",
+                    log()
+                );
                 thread::sleep(Duration::from_millis(10));
             }
             array.start()?;
@@ -321,12 +325,16 @@ fn asked_to_end(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { controllers: Controllers::Two, ..Shape::default() };
     let array = crate::array(arguments, shape)?;
     report.check("a stopped controller refuses hosts, and the other serves", || {
-        let [here, there] =
-            <[Target; 2]>::try_from(at_each(&array)?).map_err(|_| anyhow!("there are two"))?;
+        let [here, there] = <[Target; 2]>::try_from(at_each(&array)?)
+            .map_err(|_| anyhow!("the number of targets is fixed"))?;
         signal(owner(&array)?.pid, "TERM")?;
         let begin = Instant::now();
         while !here.refuses() {
-            ensure!(begin.elapsed() < READY, "{} takes hosts that nobody serves", here.portal);
+            ensure!(
+                begin.elapsed() < READY,
+                "{} accepts connections although no process serves it",
+                here.portal
+            );
             thread::sleep(Duration::from_millis(10));
         }
         let mut session = Session::connect(&there.config())?;

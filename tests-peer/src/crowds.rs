@@ -80,7 +80,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
 
 /// Returns the same volume at a portal of the array.
 fn at(array: &Array, target: &Target, portal: usize) -> Result<Target> {
-    let portal = array.portals.get(portal).context("no such portal")?.clone();
+    let portal = array.portals.get(portal).context("the portal does not exist")?.clone();
     Ok(Target { portal, ..target.clone() })
 }
 
@@ -118,7 +118,7 @@ fn thousand(array: &Array, target: &Target, names: &[String]) -> Result<String> 
     let switched = begin.elapsed();
     for (number, session) in sessions.iter_mut().enumerate() {
         let found = past_attentions(|| session.read(number as u64, 1, BLOCK))?;
-        ensure!(found == bytes(number), "block {number} holds something else");
+        ensure!(found == bytes(number), "block {number} contains other data");
     }
     both(array)?;
     let before = owner(array)?;
@@ -127,15 +127,15 @@ fn thousand(array: &Array, target: &Target, names: &[String]) -> Result<String> 
     crate::command::run(5, "kill", &["-KILL", &before.pid.to_string()])?.good()?;
     drop(sessions);
     let (mut sessions, second) = log_in()?;
-    ensure!(owner(array)?.name != before.name, "{} has the pool still", before.name);
+    ensure!(owner(array)?.name != before.name, "{} still has the pool", before.name);
     for (number, session) in sessions.iter_mut().enumerate() {
         // Each reads what the next one has written, mostly at the other controller.
         let next = (number + 1) % SESSIONS;
         let found = past_attentions(|| session.read(next as u64, 1, BLOCK))?;
-        ensure!(found == bytes(next), "block {next} holds something else");
+        ensure!(found == bytes(next), "block {next} contains other data");
     }
     Ok(format!(
-        "logged in within {} ms, switched in {} ms, logged in {} ms after the kill; {} MiB at most",
+        "logged in within {} ms, switched in {} ms, logged in {} ms after the kill; at most {} MiB",
         first.as_millis(),
         switched.as_millis(),
         second.as_millis(),
@@ -169,10 +169,10 @@ fn limited(array: &Array, target: &Target) -> Result<String> {
         })?;
         let counts = answers.map(AtomicU64::into_inner);
         let (sum, may) = (counts.iter().sum::<u64>(), IOPS * TRY.as_secs());
-        // The bucket may have accumulated a burst, and commands in progress at the end are
-        // answered.
+        // The bucket may have accumulated a burst, and commands in progress at the end still
+        // complete.
         ensure!(sum <= may * 13 / 10 && sum >= may * 7 / 10, "{counts:?} commands; {may} may be");
-        ensure!(counts.iter().all(|count| count * 5 >= sum), "one is kept out: {counts:?}");
+        ensure!(counts.iter().all(|count| count * 5 >= sum), "one host is starved: {counts:?}");
         told.push(format!("{} and {}", counts[0], counts[1]));
         array.verb(&["controller", "switch"])?;
         both(array)?;
@@ -230,8 +230,8 @@ fn stalled(array: &Array, target: &Target) -> Result<String> {
         past_attentions(|| session.read(0, 1, BLOCK))?;
         longest = longest.max(begin.elapsed());
     }
-    ensure!(longest < LOGIN, "a host waits for {} ms", longest.as_millis());
-    Ok(format!("a host waits for {} ms at most", longest.as_millis()))
+    ensure!(longest < LOGIN, "a host waited for {} ms", longest.as_millis());
+    Ok(format!("a host waited for at most {} ms", longest.as_millis()))
 }
 
 fn deaf(array: &Array, target: &Target) -> Result<String> {

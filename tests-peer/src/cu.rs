@@ -61,12 +61,12 @@ impl Known {
     fn judge(&self, test: &str, verdict: &Verdict) -> Result<Counts, String> {
         match verdict {
             Verdict::Passed if self.wrong.contains(test) => Err(format!(
-                "{test} passes, and the document says that the standard forbids what it asks for"
+                "{test} passes, but the document says that it requires what the standard forbids"
             )),
             Verdict::Passed => Ok(Counts::Passed),
             Verdict::Skipped(_) if self.skips.contains(test) => Ok(Counts::Skipped),
             Verdict::Skipped(why) => {
-                Err(format!("{test} skips and the document does not say why: {why}"))
+                Err(format!("{test} skips, but the document does not say why: {why}"))
             }
             Verdict::Failed(_) if self.wrong.contains(test) => Ok(Counts::Skipped),
             Verdict::Failed(why) => Err(format!("{test}: {why}")),
@@ -95,7 +95,7 @@ pub fn conformance(
         // Some tests rely on blocks that they do not write: these must not contain another suite's
         // data.
         if let Err(error) = clear(target) {
-            report.add(&name, 0, &[format!("not cleared before: {error:#}")], 0);
+            report.add(&name, 0, &[format!("could not be cleared before: {error:#}")], 0);
             continue;
         }
         let verdicts = match run_suite(&suite, target, second) {
@@ -174,14 +174,14 @@ fn run_suite(
     let finished = command::run(SUITE_SECONDS, "iscsi-test-cu", &arguments)?;
     let verdicts = read(&finished.text);
     if finished.code == 124 {
-        bail!("no end after {SUITE_SECONDS} s:\n{}", command::tail(&finished.text, 5));
+        bail!("no end within {SUITE_SECONDS} s:\n{}", command::tail(&finished.text, 5));
     }
     // The program's own count must equal the number of parsed tests.
     let count = counted(&finished.text).with_context(|| {
         format!("no summary (exit code {}):\n{}", finished.code, command::tail(&finished.text, 5))
     })?;
     if count != verdicts.len() || count == 0 {
-        bail!("{count} tests ran and {} were read", verdicts.len());
+        bail!("{count} tests ran, but {} were parsed", verdicts.len());
     }
     Ok(verdicts)
 }
@@ -274,7 +274,7 @@ Run Summary:    Type  Total    Ran Passed Failed Inactive
     }
 
     #[test]
-    fn knows_the_skips_of_the_document_and_no_other_rows() {
+    fn only_documented_skips_are_known() {
         let rows = "| `OrWrite.Protect` | why |\n| `READ (10)` | x |\ntext\n";
         let wrong = "| `GetLBAStatus.UnmapSingle` | why |\n";
         let known = Known::read(&format!("{rows}\n{SKIPS}\n\n{rows}\n{WRONG}\n\n{wrong}## x\n"));
@@ -283,7 +283,7 @@ Run Summary:    Type  Total    Ran Passed Failed Inactive
     }
 
     #[test]
-    fn a_test_that_is_wrong_may_fail_and_nothing_else() {
+    fn only_a_test_known_to_be_wrong_may_fail() {
         let known = Known::read(&format!("{SKIPS}\n| `A.S` | x |\n{WRONG}\n| `A.W` | x |\n"));
         let (failed, skipped) = (Verdict::Failed("f".into()), Verdict::Skipped("s".into()));
         assert_eq!(known.judge("A.W", &failed), Ok(Counts::Skipped));

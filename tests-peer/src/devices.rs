@@ -58,7 +58,7 @@ pub fn all_return(array: &Array, patience: Duration) -> Result<Duration> {
         }
         ensure!(
             begin.elapsed() < patience,
-            "they do not catch up: {}\nrefused last: {refused}",
+            "the devices do not catch up: {}\nrefused last: {refused}",
             Value::from(devices)
         );
         std::thread::sleep(PAUSE);
@@ -108,11 +108,11 @@ pub fn scrub(array: &Array) -> Result<Scrubbed> {
         if status["running"] == false {
             break status;
         }
-        ensure!(begin.elapsed() < SCRUB_PATIENCE, "it does not end: {status}");
+        ensure!(begin.elapsed() < SCRUB_PATIENCE, "the scrub does not end: {status}");
         std::thread::sleep(PAUSE);
     };
     let number = |status: &Value, name: &str| {
-        status[name].as_u64().with_context(|| format!("the scrub does not say {name}: {status}"))
+        status[name].as_u64().with_context(|| format!("the scrub status has no {name}: {status}"))
     };
     Ok(Scrubbed {
         bytes: number(&after, "done_bytes")?,
@@ -128,7 +128,7 @@ pub fn scrub(array: &Array) -> Result<Scrubbed> {
 /// If anything was wrong.
 pub fn scrub_finds_nothing(array: &Array) -> Result<u64> {
     let scrubbed = scrub(array)?;
-    ensure!(scrubbed.is_nothing_found(), "it has found something: {scrubbed:?}");
+    ensure!(scrubbed.is_nothing_found(), "the scrub found damage: {scrubbed:?}");
     Ok(scrubbed.bytes)
 }
 

@@ -120,7 +120,7 @@ fn let_go(array: &Array, wide: &Target, without_mib: u64, lun: u16, way: Way) ->
         thread::sleep(Duration::from_millis(50));
     }
     let took = began.elapsed().as_secs_f64();
-    Ok(format!("of {before_mib} MiB half of its own were free after {took:.1} s"))
+    Ok(format!("half of its space (of {before_mib} MiB) was free after {took:.1} s"))
 }
 
 fn used_mib(array: &Array) -> Result<u64> {

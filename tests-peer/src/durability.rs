@@ -64,7 +64,7 @@ pub fn flush(report: &mut Report, array: &mut Array, target: &Target) {
         let mut session = Session::connect(&target.config())?;
         for (index, bytes) in data.iter().enumerate() {
             let read = session.read(index as u64 * WRITE_BLOCKS, WRITE_BLOCKS as u32, BLOCK)?;
-            ensure!(read == *bytes, "write {index} of 64 is not there");
+            ensure!(read == *bytes, "write {index} of 64 is missing");
         }
         Ok(String::new())
     });
@@ -79,7 +79,7 @@ pub fn recovery(report: &mut Report, array: &mut Array, target: &Target) {
         array.kill()?;
         let took = array.start()?;
         verify(target)?;
-        let aim = if took < RESTART { "" } else { ", over the aim of 2 s" };
+        let aim = if took < RESTART { "" } else { ", over the goal of 2 s" };
         Ok(format!("{} MiB of log in {} ms{aim}", log >> 20, took.as_millis()))
     });
 }
@@ -99,7 +99,7 @@ fn verify(target: &Target) -> Result<()> {
     let mut random = Random::new(9);
     for mib in 0..LOG_MIB {
         let read = session.read(mib * 2048, 2048, BLOCK)?;
-        ensure!(read == random.bytes(1 << 20), "MiB {mib} is not what was written");
+        ensure!(read == random.bytes(1 << 20), "MiB {mib} differs from what was written");
     }
     Ok(())
 }

@@ -69,7 +69,7 @@ impl Good {
                 let read = || session.read(lba, blocks as u32, BLOCK as u32);
                 let bytes = self.command(read).context("READ")?;
                 let wanted = &model[place][..bytes.len()];
-                ensure!(bytes == wanted, "READ at {lba} brings something else");
+                ensure!(bytes == wanted, "READ at {lba} returned other data");
             }
             let took = begin.elapsed().as_micros() as u64;
             self.slowest_us.fetch_max(took, Ordering::Relaxed);
@@ -89,10 +89,10 @@ impl Good {
     /// Reads everything that was written, once it has stopped.
     pub fn verify(&self, session: &mut Session) -> Result<()> {
         let model = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        ensure!(model.len() == PLACES, "the good session did not come to its end");
+        ensure!(model.len() == PLACES, "the good session did not finish");
         for (place, bytes) in model.iter().enumerate() {
             let read = session.read((place * BLOCKS) as u64, BLOCKS as u32, BLOCK as u32)?;
-            ensure!(&read == bytes, "in the end place {place} holds something else");
+            ensure!(&read == bytes, "at the end, location {place} contains other data");
         }
         Ok(())
     }
@@ -120,7 +120,7 @@ impl Good {
         let begin = Instant::now();
         while self.commands() == before {
             ensure!(!self.has_ended.load(Ordering::Relaxed), "the good session has ended");
-            ensure!(begin.elapsed() < STILL, "the good session stands still");
+            ensure!(begin.elapsed() < STILL, "the good session makes no progress");
             thread::sleep(Duration::from_millis(5));
         }
         Ok(())

@@ -38,7 +38,7 @@ pub fn integrity(report: &mut Report, array: &mut Array, target: &Target, name: 
         session.write(DATA_MIB * MIB_BLOCKS, data.clone(), BLOCK)?;
         copy(&mut session, DATA_MIB, COPY_MIB, 2)?;
         let read = scrub(array)?["done_bytes"].as_u64().context("no done_bytes")?;
-        ensure!(read > 2 * MIB as u64, "it has read {read} bytes of 2 MiB and their map");
+        ensure!(read > 2 * MIB as u64, "it read {read} bytes, less than 2 MiB and their map");
         ensure!(damage(array)?.is_empty(), "{:?}", damage(array)?);
         Ok(format!("{} KiB", read >> 10))
     });
@@ -115,9 +115,9 @@ fn lost_on_one(report: &mut Report, array: &mut Array, target: &Target, data: &[
         let before = devices::mended(array)?;
         scrub(array)?;
         let mended = devices::mended(array)? - before;
-        ensure!(mended == DAMAGED.len() as u64, "{mended} places were written anew");
+        ensure!(mended == DAMAGED.len() as u64, "{mended} locations were rewritten");
         is_right(&mut Session::connect(&target.config())?, data)?;
-        ensure!(devices::mended(array)? == before + mended, "hosts found more that is wrong");
+        ensure!(devices::mended(array)? == before + mended, "reads of hosts found more damage");
         Ok(format!("{mended} blocks"))
     });
     report.check("no block was lost, and the next passes find nothing", || {
@@ -183,7 +183,7 @@ fn lost(target: &Target, data: &[u8]) -> Result<String> {
     is_lost(&mut session, verify, Data::None, first)?;
     let sound = session.read(first + POOL_BLOCK, 64, BLOCK)?;
     let at = (DAMAGED[0] as usize + 1) * 4096;
-    ensure!(sound == data[at..at + 64 * 512], "what stands behind it is wrong");
+    ensure!(sound == data[at..at + 64 * 512], "the blocks after it are wrong");
     Ok(String::new())
 }
 
@@ -199,7 +199,7 @@ fn is_lost(session: &mut Session, cdb: Cdb, data: Data, lba: u64) -> Result<()> 
             let sense = raw.get(2..10).context("the sense data is short")?;
             ensure!(sense[0] == 0xf0, "{name}: VALID is not set: {sense:02x?}");
             let told = u32::from_be_bytes([sense[3], sense[4], sense[5], sense[6]]);
-            ensure!(u64::from(told) == lba, "{name}: LBA {told} was told, {lba} is lost");
+            ensure!(u64::from(told) == lba, "{name}: LBA {told} was reported, {lba} is lost");
             Ok(())
         }
         status => bail!("{name} ended with {status:?}"),
@@ -217,7 +217,7 @@ fn scrub(array: &Array) -> Result<Value> {
             ensure!(status["completed_ms"].as_u64() > Some(0), "{status}");
             return Ok(status);
         }
-        ensure!(begin.elapsed() < PATIENCE, "the pass never ends: {status}");
+        ensure!(begin.elapsed() < PATIENCE, "the pass does not end: {status}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -239,7 +239,7 @@ fn turn_block(array: &Array, content: &[u8]) -> Result<()> {
             }
         }
     }
-    bail!("the block is nowhere in the pool")
+    bail!("the block was not found in the pool")
 }
 
 /// Returns the files of the pool.

@@ -97,7 +97,7 @@ fn without_devices(
         report.check(&name, || {
             let detail = round_without(array, &load, lost, after)?;
             let rebuilt = devices::all_return(array, LOAD_PATIENCE)?;
-            Ok(format!("{detail}, all were in {} ms later", rebuilt.as_millis()))
+            Ok(format!("{detail}, all devices were in after {} ms", rebuilt.as_millis()))
         });
     }
     report.check("every acknowledged block is present", || {

@@ -81,7 +81,7 @@ impl Load {
         let begin = Instant::now();
         loop {
             if let Some(status) = process.try_wait()? {
-                ensure!(status.success(), "the load found fault ({status}):\n{}", self.said());
+                ensure!(status.success(), "the load failed ({status}):\n{}", self.said());
                 let text = std::fs::read_to_string(&self.log)?;
                 return serde_json::from_str(&text)
                     .with_context(|| format!("the load printed: {text}"));
@@ -139,7 +139,7 @@ mod tests {
     use super::was_refused;
 
     #[test]
-    fn what_ends_with_an_error_is_refused_and_what_differs_is_not() {
+    fn errors_count_as_refused_but_wrong_data_does_not() {
         let sense = "x\nholdfast-lab: operation 7 ended with CHECK CONDITION, sense";
         assert!(was_refused(&format!("{sense} 03h/11h/00h")));
         assert!(!was_refused(&format!("{sense} 0Eh/1Dh/00h")));

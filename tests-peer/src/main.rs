@@ -66,13 +66,13 @@ const GROUPS: &[Group] = &[
     ("access", "access of initiators to volumes; CHAP", run_access),
     ("offload", "copies, fills, unmaps and compares against a model, with a restart", run_offload),
     ("reservations", "reservations and other host settings, through kill -9", run_reservations),
-    ("answers", "COMPARE AND WRITE repeated after a lost answer, through kill -9", run_answers),
+    ("answers", "COMPARE AND WRITE repeated after a lost response, through kill -9", run_answers),
     ("switches", "offloads switched off and on under load", run_switches),
     ("tokens", "ROD tokens: their data, cost and lifetime", run_tokens),
     ("paths", "two target port groups, and a host's use of them", run_paths),
     ("hosts", "the lab's hosts: counters as on the array; paths, refusals, top", hosts::run),
     ("linear", "races on a few blocks, checked for linearizability", run_linear),
-    ("aborts", "aborted commands take effect before the answer, or never", run_aborts),
+    ("aborts", "aborted commands take effect before the response, or never", run_aborts),
     ("hostile", "initiators that exhaust resources, beside a good one", run_hostile),
     ("bounded", "each command at its maximum size, beside another host", run_bounded),
     ("managed", "each management request at its maximum size, beside a host", managed::run),
@@ -116,7 +116,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let mut report = Report::default();
     for name in arguments.only.iter().chain(&arguments.except) {
         if !GROUPS.iter().any(|(group, ..)| group == name) {
-            bail!("there is no group `{name}`; --list names them");
+            bail!("group `{name}` does not exist; --list shows all groups");
         }
     }
     if let Some(url) = &arguments.url {
@@ -151,7 +151,8 @@ fn programs(arguments: &Arguments) -> Result<Programs> {
         None => {
             // This program is in target/PROFILE.
             let own = std::env::current_exe()?;
-            let target = own.ancestors().nth(2).context("this program stands in no directory")?;
+            let target =
+                own.ancestors().nth(2).context("the path of this program has no directory")?;
             target.join("release")
         }
     };
@@ -159,7 +160,10 @@ fn programs(arguments: &Arguments) -> Result<Programs> {
         Programs { holdfast: directory.join("holdfast"), lab: directory.join("holdfast-lab") };
     for program in [&programs.holdfast, &programs.lab] {
         if !program.is_file() {
-            bail!("{} is not there: cargo build --release -p holdfast -p lab", program.display());
+            bail!(
+                "{} does not exist; build it: cargo build --release -p holdfast -p lab",
+                program.display()
+            );
         }
     }
     Ok(programs)
@@ -203,7 +207,7 @@ fn run_offload(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let third = array.volume("three", "1G", "peer", 3)?;
     transfers::transfers(report, &third);
     report.check("GET LBA STATUS reports the right states", || offload::lba_status(&one));
-    report.check("random CDBs are answered and do no harm", || offload::nonsense(&one));
+    report.check("random CDBs get a response and do no harm", || offload::nonsense(&one));
     let mut kept = None;
     report.check("1500 random operations give the expected data", || {
         let mut world = offload::World::new([&one, &two], arguments.seed)?;

@@ -56,7 +56,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
         array.verb(&["controller", "start", "ct1"])?;
         read(&targets[1])?;
         array.verb(&["controller", "switch"])?;
-        ensure!(owner(&array)?.name == "CT1", "it has not taken over");
+        ensure!(owner(&array)?.name == "CT1", "it did not take over");
         read(&targets[1])
     });
     report.check("to stop the owner, they are switched first", || {
@@ -79,7 +79,7 @@ fn is_down(array: &Array, targets: &[Target], number: usize) -> Result<String> {
     let told = status(array, "status", number)?;
     ensure!(told == "stopped", "ct{number} is {told}");
     let portal = &targets[number].portal;
-    ensure!(TcpStream::connect(portal).is_err(), "somebody listens at {portal}");
+    ensure!(TcpStream::connect(portal).is_err(), "a process listens at {portal}");
     read(&targets[1 - number])
 }
 

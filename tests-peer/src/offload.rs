@@ -41,9 +41,9 @@ impl World {
             world.sessions.push(session);
             world.model.push(vec![0; BLOCKS as usize * BLOCK]);
         }
-        ensure!(world.names[0] != world.names[1], "two volumes have one name");
+        ensure!(world.names[0] != world.names[1], "two volumes have the same name");
         for volume in 0..2 {
-            // Removes whatever an earlier test left.
+            // Removes what an earlier test left.
             let status = world.sessions[volume].unmap(&[(0, BLOCKS as u32)])?;
             ensure!(status == Status::Good, "UNMAP of all ended with {status}");
             for start in (0..BLOCKS / 2).step_by(WRITE_BLOCKS_MAX as usize) {
@@ -200,7 +200,10 @@ impl World {
             Status::CheckCondition(sense) if !fits => {
                 ensure!(sense.key == 0x0E && sense.asc_ascq == 0x1D00, "sense {sense:?}");
                 let told = information(&sense.raw);
-                ensure!(told == Some(at as u32), "it differs at {at}, not at {told:?}");
+                ensure!(
+                    told == Some(at as u32),
+                    "the first difference is at {at}, but {told:?} was reported"
+                );
                 Ok(())
             }
             status => bail!("it ended with {status} (fits: {fits})"),
@@ -219,7 +222,7 @@ impl World {
             return Ok(());
         };
         bail!(
-            "volume {volume}, block {}, byte {}: {:02X?} came, {:02X?} was written",
+            "volume {volume}, block {}, byte {}: read {:02X?}, written {:02X?}",
             start + (at / BLOCK) as u64,
             at % BLOCK,
             read.get(at..).unwrap_or_default().iter().take(8).collect::<Vec<_>>(),
@@ -231,13 +234,14 @@ impl World {
 /// READ CAPACITY, GET LBA STATUS and Block Limits agree with what was done.
 pub fn lba_status(target: &Target) -> Result<String> {
     let mut session = Session::connect(&target.config())?;
-    ensure!(session.capacity()?.thin, "READ CAPACITY (16) does not say that it is thin (LBPME)");
+    ensure!(session.capacity()?.thin, "READ CAPACITY (16) does not report a thin volume (LBPME)");
     good(session.unmap(&[(0, 32_768)])?)?;
     session.write(2048, vec![1; 1 << 20], BLOCK as u32)?;
-    let first = *session.lba_status(0)?.first().context("GET LBA STATUS says nothing")?;
+    let first = *session.lba_status(0)?.first().context("GET LBA STATUS returned no descriptor")?;
     ensure!(first.lba == 0 && first.provisioning == 1, "an unmapped block: {first:?}");
     ensure!(first.blocks == 2048, "unmapped up to 1 MiB, where data begins: {first:?}");
-    let mapped = *session.lba_status(2048)?.first().context("GET LBA STATUS says nothing")?;
+    let mapped =
+        *session.lba_status(2048)?.first().context("GET LBA STATUS returned no descriptor")?;
     ensure!(mapped.provisioning == 0 && mapped.blocks >= 2048, "a written MiB: {mapped:?}");
     Ok(String::new())
 }

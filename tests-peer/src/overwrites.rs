@@ -87,7 +87,7 @@ impl Host {
         for at in self.commands() {
             let sectors = (MANY * SECTORS) as u32;
             let bytes = session.read(self.sector(at), sectors, SECTOR)?;
-            ensure!(bytes == self.contents(at), "sector {} holds something else", self.sector(at));
+            ensure!(bytes == self.contents(at), "sector {} contains other data", self.sector(at));
         }
         Ok(())
     }
@@ -204,13 +204,13 @@ fn overwrites(
             all(&mut hosts, target, |host, session, pace| host.overwrite(session, span, pace))?;
         Ok(format!("ready in {} ms; {said}; {}", took.as_millis(), in_use(array)?))
     });
-    report.check("after a kill and restart, all data is that of the last writes", || {
+    report.check("after a kill and restart, all data is from the last writes", || {
         array.kill()?;
         let took = array.start()?;
         all(&mut hosts, target, |host, session, _| host.verify(session))?;
         Ok(format!("ready in {} ms", took.as_millis()))
     });
-    report.check("and the pool is sound", || {
+    report.check("the pool is sound", || {
         array.stop()?;
         array.inspect().map(|_| String::new())
     });

@@ -38,8 +38,8 @@ impl Found {
     }
 }
 
-/// Returns the controllers that are ready; none while there is no owner, because nobody answers
-/// then.
+/// Returns the controllers that are ready; none while there is no owner, because no controller
+/// responds then.
 ///
 /// # Errors
 /// If the verb can't be run.
@@ -72,7 +72,7 @@ pub fn both(array: &Array) -> Result<[Found; 2]> {
 /// # Errors
 /// If they are not in time.
 pub fn owner(array: &Array) -> Result<Found> {
-    both(array)?.into_iter().find(|it| it.is_owner).context("nobody has the pool")
+    both(array)?.into_iter().find(|it| it.is_owner).context("no controller has the pool")
 }
 
 /// Returns the one that forwards, once both are ready.

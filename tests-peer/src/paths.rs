@@ -44,10 +44,10 @@ pub fn paths(report: &mut Report, array: &Array, target: &Target) -> Result<()> 
             refused(&second.test_unit_ready()?, (2, qualifier))?;
             let read = second.execute(Cdb::read_16(0, 8), Data::In(vec![0; 4096]))?;
             refused(&read.status, (2, qualifier))?;
-            ensure!(second.inquiry(None).is_ok(), "INQUIRY is refused, too");
+            ensure!(second.inquiry(None).is_ok(), "INQUIRY was refused, too");
             ensure!(groups(&mut second)?[1].1 == state, "REPORT TARGET PORT GROUPS differs");
             // The nexus that has set it is not notified, and is served.
-            ensure!(first.read(0, 8, BLOCK)? == [5; 4096], "the other path reads something else");
+            ensure!(first.read(0, 8, BLOCK)? == [5; 4096], "the other path reads other data");
             first.write(0, vec![5; 4096], BLOCK)?;
         }
         set(&mut second, &[(NON_OPTIMIZED, 2)])?;

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reserved_port_is_reserved_once_and_is_none_of_the_kernels() {
+    fn a_reserved_port_is_unique_and_outside_the_ephemeral_range() {
         let ports = reserve(50).unwrap();
         for port in &ports {
             assert!((FIRST..first_of_kernel()).contains(port), "{port}");

@@ -41,7 +41,7 @@ pub fn power(report: &mut Report, array: &mut Array, one: &Target, other: &Targe
         report.check(&format!("{name}: access states set by hosts are gone"), || {
             access_states(array, one, end)
         });
-        report.check(&format!("{name}: APTPL decides for each volume by itself"), || {
+        report.check(&format!("{name}: APTPL applies to each volume separately"), || {
             registrations(array, one, other, end)
         });
     }
@@ -86,7 +86,7 @@ fn reserve(array: &mut Array, one: &Target, end: End) -> Result<String> {
             }
         }
     }
-    anyhow::bail!("a lost session holds the unit for ever")
+    anyhow::bail!("a lost session holds the unit forever")
 }
 
 /// Returns state and status code of the first target port group.
@@ -127,7 +127,7 @@ fn registrations(array: &mut Array, one: &Target, other: &Target, end: End) -> R
     good(out(&mut session, REGISTER_AND_IGNORE, 0, 0, HOLDER)?)?;
     again(array, end)?;
     let keys = read(&mut Session::connect(&one.config())?, 0)?;
-    ensure!(keys.len() == 8, "registered again without APTPL: {keys:02x?}");
+    ensure!(keys.len() == 8, "still registered without APTPL: {keys:02x?}");
     Session::connect(&one.config())?.write(0, vec![1; BLOCK as usize], BLOCK)?;
     Ok(String::new())
 }
@@ -143,7 +143,7 @@ fn told(session: &mut Initiator) -> Result<Vec<(u8, u8)>> {
             }
             (status, sense) => anyhow::bail!("status {status:02x}: {sense:02x?}"),
         }
-        ensure!(all.len() < 20, "it never ends: {all:02x?}");
+        ensure!(all.len() < 20, "unit attentions never end: {all:02x?}");
     }
 }
 
@@ -161,9 +161,9 @@ fn attentions(array: &mut Array, one: &Target) -> Result<String> {
     let mut session = Initiator::login(one, 1)?;
     expect(&mut session, &[NEXUS_LOSS], "after its session was lost")?;
     let mut session = Initiator::login(one, 1)?;
-    expect(&mut session, &[NEXUS_LOSS], "after it took its own place")?;
+    expect(&mut session, &[NEXUS_LOSS], "after it was reinstated")?;
     let mut other = Initiator::login(one, 2)?;
-    expect(&mut other, &[POWER_ON], "to a nexus that nobody knows")?;
+    expect(&mut other, &[POWER_ON], "for an unknown nexus")?;
     for (function, what) in
         [(Function::LunReset, UNIT_RESET), (Function::TargetWarmReset, TARGET_RESET)]
     {
@@ -171,11 +171,11 @@ fn attentions(array: &mut Array, one: &Target) -> Result<String> {
         let answer = other.receive()?;
         ensure!(answer.tag() == tag && answer.header[2] == 0, "{:02x?}", answer.header);
         ensure!(answer.opcode() == opcode::TASK_MANAGEMENT_RESPONSE, "{:02x?}", answer.header);
-        expect(&mut session, &[what], "after a reset by another")?;
-        expect(&mut other, &[what], "after a reset of its own")?;
+        expect(&mut session, &[what], "after a reset by another session")?;
+        expect(&mut other, &[what], "after its own reset")?;
     }
     again(array, End::Killed)?;
     let mut session = Initiator::login(one, 1)?;
-    expect(&mut session, &[POWER_ON], "after the next start: its loss is less")?;
+    expect(&mut session, &[POWER_ON], "after the next start, which has precedence over the loss")?;
     Ok(String::new())
 }

@@ -34,10 +34,10 @@ pub fn qemu(report: &mut Report, title: &str, target: &Target, scratch: &Path) {
         )?;
         Ok(String::new())
     });
-    report.check(&format!("qemu-io {title}: a wrong pattern is found"), || {
+    report.check(&format!("qemu-io {title}: a wrong pattern is detected"), || {
         // The canary: if this passes, the check above proves nothing.
         let finished = run(30, "qemu-io", &["-c", "read -P 0x77 0 4k", &image])?;
-        ensure!(finished.code != 0, "qemu-io took any data for 77h");
+        ensure!(finished.code != 0, "qemu-io accepted other data as 77h");
         Ok(String::new())
     });
     report.check(&format!("qemu-io {title}: 64 writes in flight"), || {
@@ -76,7 +76,7 @@ fn convert(image: &str, scratch: &Path) -> Result<String> {
     let same = bytes.get(..IMAGE_BYTES) == Some(sample().as_slice());
     std::fs::remove_file(&original)?;
     std::fs::remove_file(&copy)?;
-    ensure!(same, "the bytes that came back are not those that went in");
+    ensure!(same, "the data read back differs from the data written");
     Ok(format!("{} MiB", IMAGE_BYTES >> 20))
 }
 

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_decides_and_another_decides_otherwise() {
+    fn different_seeds_give_different_sequences() {
         let numbers = |seed| Random::new(seed).bytes(100);
         assert_eq!(numbers(1), numbers(1));
         assert_ne!(numbers(1), numbers(2));

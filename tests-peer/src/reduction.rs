@@ -105,7 +105,7 @@ fn hold(array: &mut Array, targets: &[Target], texts: &[Vec<u8>]) -> Result<Stri
     let new = grown(array, || write(&mut session, 20 * SOME, &texts[0]))?;
     ensure!(new > 0 && new * 2 < SOME * MIB, "{new} bytes");
     let again = grown(array, || write(&mut session, 30 * SOME, &texts[0]))?;
-    ensure!(again == 0, "{again} bytes of what is shared now");
+    ensure!(again == 0, "{again} bytes were stored for data that can be shared now");
     let mut session = Session::connect(&targets[3].config())?;
     let whole = grown(array, || write(&mut session, 20 * SOME, &text(SOME, 99)))?;
     ensure!(whole == SOME * MIB, "{whole} bytes uncompressed");
@@ -123,7 +123,7 @@ pub fn pass(report: &mut Report, array: &mut Array, target: &Target) {
         let places: Vec<u64> = (0..AT_ONCE).collect();
         write_at_once(&mut session, places.iter().map(|mib| (mib * MIB_BLOCKS, &noise[..])))?;
         let missed = data_bytes(array)? - before - MIB;
-        ensure!(missed > 0, "nothing was missed: this shows nothing of the pass");
+        ensure!(missed > 0, "no duplicate was missed: this does not test the pass");
         let ended = array.verb(&["pool", "optimize", "--wait"])?;
         let left = data_bytes(array)? - before;
         ensure!(left == MIB, "{left} bytes after the pass: {ended}");
@@ -151,7 +151,7 @@ pub fn pass(report: &mut Report, array: &mut Array, target: &Target) {
         ensure!(more == 40 << 20 && less * 4 > small, "{small} became {less} less: {ended}");
         ensure!(ended["rewritten_segments"].as_u64() > Some(0), "{ended}");
         let counted = &array.counters()?["optimize"];
-        ensure!(*counted == ended, "counters tell {counted}, the verb {ended}");
+        ensure!(*counted == ended, "counters report {counted}, the verb {ended}");
         Ok(format!("{} KiB became {} KiB", small >> 10, (small - less) >> 10))
     });
     report.check("only one pass runs, it can be stopped, and a kill does no harm", || {
@@ -162,7 +162,7 @@ pub fn pass(report: &mut Report, array: &mut Array, target: &Target) {
             let stopped = array.verb(&["pool", "optimize", "stop"])?;
             ensure!(stopped["running"] == false, "{stopped}");
         }
-        ensure!(refused > 0, "a second one was begun each time");
+        ensure!(refused > 0, "a second pass was started each time");
         array.verb(&["pool", "optimize"])?;
         array.kill()?;
         array.inspect()?;
@@ -190,7 +190,7 @@ pub fn schedule(report: &mut Report, array: &Array, target: &Target) {
             if passes(&status)? >= first + 2 {
                 break;
             }
-            ensure!(begin.elapsed() < PATIENCE, "no passes: {status}");
+            ensure!(begin.elapsed() < PATIENCE, "no passes ended: {status}");
             std::thread::sleep(Duration::from_millis(100));
         }
         let left = data_bytes(array)? - before;

@@ -37,7 +37,7 @@ pub fn reservations(report: &mut Report, array: &mut Array, kept: &Target, lost:
         array.start()?;
         let mut session = Session::connect(&kept.config())?;
         let status = read(&mut session, 3)?;
-        ensure!(status.len() == 8, "somebody is registered: {status:02x?}");
+        ensure!(status.len() == 8, "an initiator is registered: {status:02x?}");
         session.write(0, vec![3; BLOCK as usize], BLOCK)?;
         Ok(String::new())
     });
@@ -71,7 +71,7 @@ fn reorder(array: &mut Array, kept: &Target) -> Result<String> {
     let both = read(&mut session, 3)?;
     let port = |at: usize| both.get(8 + at + 18..8 + at + 20).map(<[u8]>::to_vec);
     let second = 24 + u32::from_be_bytes(both[28..32].try_into()?) as usize;
-    ensure!(port(0).is_some() && port(0) == port(second), "not one port: {both:02x?}");
+    ensure!(port(0).is_some() && port(0) == port(second), "not the same port: {both:02x?}");
     good(out(&mut session, CLEAR, 0, OTHER, 0)?)?;
     array.kill()?;
     array.portals.reverse();
@@ -97,7 +97,7 @@ fn restart(array: &mut Array, kept: &Target, lost: &Target) -> Result<String> {
     let mut session = Session::connect(&kept.config())?;
     let after = read(&mut session, 3)?;
     ensure!(after[..4] == [0; 4], "PRGENERATION is {:02x?} after the restart", &after[..4]);
-    ensure!(after[4..] == before[0][4..], "not as before: {:02x?}, {after:02x?}", before[0]);
+    ensure!(after[4..] == before[0][4..], "changed: {:02x?}, {after:02x?}", before[0]);
     let active = |data: &[u8]| data.get(3).map(|flags| flags & 1).context("no PTPL_A");
     ensure!(active(&read(&mut session, 2)?)? == 1, "PTPL_A is 0");
     let held = read(&mut session, 1)?;
@@ -111,7 +111,7 @@ fn restart(array: &mut Array, kept: &Target, lost: &Target) -> Result<String> {
     good(out(&mut session, CLEAR, 0, 7, 0)?)?;
     let mut session = Session::connect(&lost.config())?;
     let status = read(&mut session, 3)?;
-    ensure!(status.len() == 8, "without APTPL somebody is registered: {status:02x?}");
+    ensure!(status.len() == 8, "an initiator is registered without APTPL: {status:02x?}");
     ensure!(active(&read(&mut session, 2)?)? == 0, "PTPL_A is 1");
     session.write(0, vec![1; BLOCK as usize], BLOCK)?;
     Ok(format!("served again in {} ms", took.as_millis()))

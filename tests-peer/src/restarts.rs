@@ -25,7 +25,7 @@ const BLOCK: usize = 4096;
 const SECTORS: u64 = (BLOCK / 512) as u64;
 /// The blocks that a host writes, sequentially and repeatedly.
 const BLOCKS: u64 = 512;
-/// How long a host may have no answer.
+/// How long a host may wait for a response.
 const STILL: Duration = Duration::from_secs(20);
 
 /// A host that reconnects as soon as its connection is lost.
@@ -34,8 +34,8 @@ pub struct Host {
     pub stop: AtomicBool,
     answers: AtomicU64,
     longest_us: AtomicU64,
-    /// Whether it logs in again when a command is not answered in time, like hosts that ping
-    /// (NOP-Out): a machine that is gone sends nothing any more.
+    /// Whether it logs in again when a command gets no response in time, like hosts that ping
+    /// (NOP-Out): a machine that is gone no longer sends anything.
     is_impatient: bool,
 }
 
@@ -69,7 +69,7 @@ impl Host {
             let read = self.insist(&mut session, target, |session| {
                 session.read(at * SECTORS, SECTORS as u32, 512)
             })?;
-            ensure!(read == *bytes, "block {at} holds something else");
+            ensure!(read == *bytes, "block {at} contains other data");
         }
         Ok(format!("{} writes", self.answers.load(Ordering::Relaxed)))
     }
@@ -80,7 +80,7 @@ impl Host {
         Session::connect(&Config { timeout_s, ..config })
     }
 
-    /// Repeats a command until it is answered, over as many connections as necessary.
+    /// Repeats a command until it gets a response, over as many connections as necessary.
     fn insist<T>(
         &self,
         session: &mut Option<Session>,
@@ -89,14 +89,14 @@ impl Host {
     ) -> Result<T> {
         let begin = Instant::now();
         loop {
-            ensure!(begin.elapsed() < STILL, "no answer for {} s", STILL.as_secs());
+            ensure!(begin.elapsed() < STILL, "no response for {} s", STILL.as_secs());
             let connected = match session {
                 Some(connected) => connected,
                 // An array that ends may lose an accepted connection, but refuses none.
                 None => match self.connect(target) {
                     Ok(connected) => session.insert(connected),
                     Err(error) if !self.is_impatient && target.refuses() => {
-                        bail!("the array refuses: {error}")
+                        bail!("the array refused a login: {error}")
                     }
                     Err(_) => continue,
                 },
@@ -124,7 +124,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
         .collect::<Result<_>>()?;
     let hosts: Vec<Host> = targets.iter().map(|_| Host::default()).collect();
     let mut random = Random::new(arguments.seed);
-    let name = |host| format!("host {}: nobody refused it, every byte is right", host + 1);
+    let name = |host| format!("host {}: never refused, every byte is right", host + 1);
     beside_hosts(report, (&hosts, &targets, arguments.seed), name, |report| {
         for round in 1..=arguments.kill_rounds {
             // The supervisor detects and kills a stopped process.
@@ -178,9 +178,10 @@ pub fn beside_hosts(
 fn in_huge_pages(pid: u64) -> Result<String> {
     let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     if setting.is_ok_and(|setting| setting.contains("[never]")) {
-        return Ok("the system gives none".into());
+        return Ok("the system provides none".into());
     }
-    let kib = |field| process::kib(pid, "smaps_rollup", field).context("no such field");
+    let kib =
+        |field| process::kib(pid, "smaps_rollup", field).context("smaps_rollup lacks the field");
     let (huge, all) = (kib("AnonHugePages:")?, kib("Anonymous:")?);
     ensure!(huge >= all / 4, "{huge} of {all} KiB are in huge pages");
     Ok(format!("{huge} of {all} KiB"))
@@ -193,13 +194,13 @@ fn one_round(array: &Array, hosts: &[Host], signal: &str) -> Result<String> {
     })
 }
 
-/// Checks that all hosts continue, whatever happens to the array. Reports the longest time without
-/// an answer.
+/// Checks that all hosts continue while `happens` runs. Reports the longest time without a
+/// response.
 pub fn go_on(hosts: &[Host], happens: impl FnOnce() -> Result<()>) -> Result<String> {
     go_on_for(100, hosts, happens)
 }
 
-/// The same, for at least this many answers each: the first may be those of a process that has
+/// The same, for at least this many responses each: the first may be those of a process that has
 /// ended since.
 pub fn go_on_for(
     least: u64,
@@ -212,9 +213,9 @@ pub fn go_on_for(
     let before: Vec<u64> = hosts.iter().map(answers).collect();
     let begin = Instant::now();
     while hosts.iter().zip(&before).any(|(host, before)| answers(host) < before + least) {
-        ensure!(begin.elapsed() < STILL, "a host had no answer for {} s", STILL.as_secs());
+        ensure!(begin.elapsed() < STILL, "a host had no response for {} s", STILL.as_secs());
         thread::sleep(Duration::from_millis(5));
     }
     let longest = hosts.iter().map(|host| host.longest_us.load(Ordering::Relaxed)).max();
-    Ok(format!("no answer for {} ms at most", longest.unwrap_or_default() / 1000))
+    Ok(format!("at most {} ms without a response", longest.unwrap_or_default() / 1000))
 }

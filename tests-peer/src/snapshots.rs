@@ -34,7 +34,7 @@ pub fn snapshots(report: &mut Report, array: &mut Array, [alpha, beta]: [&Target
         under_load(array, [alpha, beta])
     });
     report.check("a clone has its snapshot's data, and is independent", || clones(array, alpha));
-    report.check("a restored volume has its old data; its hosts are told the size", || {
+    report.check("a restored volume has its old data; its hosts learn the size", || {
         restores(array, alpha)
     });
     report.check("10 snapshots take no data, and an offload remains one commit", || {
@@ -110,11 +110,11 @@ fn under_load(array: &Array, targets: [&Target; 2]) -> Result<String> {
         let first = through_clone(array, &format!("both.{moment}.alpha"), read_number)?;
         let second = through_clone(array, &format!("both.{moment}.beta"), read_number)?;
         ensure!(first == second || first == second + 1, "{first} in alpha, {second} in beta");
-        ensure!(first >= last, "moment {moment} is of {first}, the one before of {last}");
+        ensure!(first >= last, "snapshot {moment} contains {first}, the one before {last}");
         last = first;
     }
     ensure!(last > 0, "no snapshot was made while the host wrote");
-    Ok(format!("{MOMENTS} moments while a host counted to {counted}"))
+    Ok(format!("{MOMENTS} snapshots while a host counted to {counted}"))
 }
 
 fn clones(array: &Array, alpha: &Target) -> Result<String> {
@@ -127,10 +127,10 @@ fn clones(array: &Array, alpha: &Target) -> Result<String> {
     through_clone(array, "alpha.before", |clone| {
         let mut clone = Session::connect(&clone.config())?;
         let held = clone.read(SOME_BLOCKS, SOME_BLOCKS as u32, BLOCK)?;
-        ensure!(held == old, "the clone does not hold what was written before");
+        ensure!(held == old, "the clone does not contain the data written before it");
         clone.write(SOME_BLOCKS, own.clone(), BLOCK)?;
         ensure!(clone.read(SOME_BLOCKS, SOME_BLOCKS as u32, BLOCK)? == own, "a write is lost");
-        ensure!(clone.naa()? != session.naa()?, "two volumes have one name");
+        ensure!(clone.naa()? != session.naa()?, "two volumes have the same name");
         Ok(())
     })?;
     // A clone came and went: REPORTED LUNS DATA HAS CHANGED (06/3F/0E) is reported once.
@@ -160,7 +160,7 @@ fn restores(array: &Array, alpha: &Target) -> Result<String> {
     ensure!(told, "no unit attention 06/2A/09 after the restore");
     ensure!(session.capacity()?.bytes() == 1 << 30, "the size is not that of the snapshot");
     let held = session.read(0, 2 * SOME_BLOCKS as u32, BLOCK)?;
-    ensure!(held == before, "the volume is not what the snapshot is");
+    ensure!(held == before, "the volume differs from the snapshot");
     let refused = array.try_verb(&["volume", "restore", "beta", "alpha.before"])?;
     ensure!(refused.code == 1, "a snapshot of another volume was restored");
     array.verb(&["volume", "overwrite", "beta", "--from", "alpha"])?;
@@ -183,7 +183,7 @@ fn settled_data(array: &Array) -> Result<u64> {
         }
         last = now;
     }
-    bail!("the data of the pool changes without end")
+    bail!("the pool's data size does not settle")
 }
 
 fn costs(array: &Array, alpha: &Target) -> Result<String> {
@@ -218,14 +218,14 @@ fn comes_back(array: &mut Array) -> Result<String> {
     let refused = array.try_verb(&["volume", "create", "gone", "--size", "1G"])?;
     ensure!(refused.text.contains("has been destroyed"), "{}", refused.text);
     let refused = array.try_verb(&["volume", "clone", "gone.kept", "other"])?;
-    ensure!(refused.code == 1, "a clone was made of what is destroyed");
+    ensure!(refused.code == 1, "a destroyed volume was cloned");
     let listed = array.verb(&["volume", "list", "--destroyed"])?;
     ensure!(listed[0]["name"] == "gone", "it is not listed: {listed}");
     array.verb(&["volume", "recover", "gone"])?;
     array.verb(&["snapshot", "show", "gone.kept"])?;
     array.verb(&["connect", "gone", "peer", "--lun", &CLONE_LUN.to_string()])?;
     let mut session = Session::connect(&array.target(CLONE_LUN)?.config())?;
-    ensure!(session.read(0, SOME_BLOCKS as u32, BLOCK)? == bytes, "it is not what it was");
+    ensure!(session.read(0, SOME_BLOCKS as u32, BLOCK)? == bytes, "its data has changed");
     drop(session);
     array.verb(&["disconnect", "gone", "peer"])?;
     Ok(String::new())
@@ -239,7 +239,7 @@ fn goes(array: &Array) -> Result<String> {
     while array.try_verb(&["volume", "show", "gone"])?.code == 0
         || pool_number(array, "data_bytes")? > before - (64 << 10)
     {
-        ensure!(begin.elapsed() < PATIENCE, "it is still there, or its space is not free");
+        ensure!(begin.elapsed() < PATIENCE, "it still exists, or its space is not free");
         std::thread::sleep(Duration::from_millis(100));
     }
     array.verb(&["array", "set", "--eradication-delay", "86400"])?;

@@ -1,5 +1,5 @@
-//! Space: what takes none, what is shared, what is freed, and the responses of a full pool. And the
-//! cost of an offload: one commit, whatever its length.
+//! Space: what uses none, what is shared, what is freed, and the responses of a full pool. And
+//! the cost of an offload: one commit of any length.
 
 use std::time::{Duration, Instant};
 
@@ -66,7 +66,7 @@ pub fn accounting(report: &mut Report, array: &Array, target: &Target, name: &st
         let before = numbers(array)?;
         good(session.unmap(&[(100 * MIB_BLOCKS, (SOME * MIB_BLOCKS) as u32)])?)?;
         let shared = numbers(array)?;
-        ensure!(shared.data == before.data, "the copy still needs it: {before:?}, {shared:?}");
+        ensure!(shared.data == before.data, "the copy still refers to it: {before:?}, {shared:?}");
         drop(session);
         array.verb(&["disconnect", name, "peer"])?;
         array.verb(&["volume", "destroy", name, "--eradicate"])?;
@@ -76,7 +76,10 @@ pub fn accounting(report: &mut Report, array: &Array, target: &Target, name: &st
             if now.data == 0 && now.mapped == 0 {
                 return Ok(format!("after {} ms", begin.elapsed().as_millis()));
             }
-            ensure!(begin.elapsed() < PATIENCE, "the volume is gone, but {now:?}");
+            ensure!(
+                begin.elapsed() < PATIENCE,
+                "the volume is gone, but its space is not free: {now:?}"
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     });
@@ -124,15 +127,17 @@ pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
         session.write(0, first.clone(), BLOCK)?;
         let written = fill(&mut session, &mut random, 1)?;
         ensure!(written > 256, "only {written} MiB fit into a pool of 1 GiB");
-        ensure!(session.read(0, MIB_BLOCKS as u32, BLOCK)? == first, "what was written is gone");
+        ensure!(session.read(0, MIB_BLOCKS as u32, BLOCK)? == first, "written data is lost");
         good(session.unmap(&[(0, MIB_BLOCKS as u32)])?).context("UNMAP")?;
         let zeros = session.write_same(MIB_BLOCKS, 2048, vec![0; BLOCK as usize], false)?;
         good(zeros).context("WRITE SAME of zeros")?;
         let read = session.read(0, MIB_BLOCKS as u32, BLOCK)?;
-        ensure!(read.iter().all(|byte| *byte == 0), "what was unmapped does not read as zeros");
+        ensure!(read.iter().all(|byte| *byte == 0), "an unmapped range does not read as zeros");
         Ok(format!("{written} MiB in a pool of 1 GiB"))
     });
-    report.check("a full pool accepts what needs no space, and is never BUSY", || no_space(target));
+    report.check("a full pool accepts commands that need no space, and never returns BUSY", || {
+        no_space(target)
+    });
     report.check("after a full pool grows, the same session continues", || {
         let mut session = Session::connect(&target.config())?;
         let mut random = Random::new(6);
@@ -159,7 +164,7 @@ pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
             good(status).context("after it has grown")?;
         }
         let refused = array.try_verb(&["pool", "grow", "--capacity", "1G"])?;
-        ensure!(refused.code == 1, "growing to less ended with {}", refused.code);
+        ensure!(refused.code == 1, "growing to a smaller size ended with {}", refused.code);
         Ok(String::new())
     });
     report.check("a full pool can be restarted, and inspect finds nothing", || {
@@ -168,7 +173,7 @@ pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
         let took = array.start()?;
         let mut session = Session::connect(&target.config())?;
         let read = session.read(0, MIB_BLOCKS as u32, BLOCK)?;
-        ensure!(read.iter().all(|byte| *byte == 0), "what was unmapped came back");
+        ensure!(read.iter().all(|byte| *byte == 0), "unmapped data came back");
         Ok(format!("in {} ms", took.as_millis()))
     });
     report.check("a full pool starts with a new portal address", || {
@@ -177,7 +182,7 @@ pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
         array.kill()?;
         array.add_portal()?;
         let took = array.start()?;
-        let last = array.portals.last().context("there is no portal")?.clone();
+        let last = array.portals.last().context("the array has no portal")?.clone();
         let mut session = Session::connect(&Target { portal: last, ..target.clone() }.config())?;
         session.read(0, MIB_BLOCKS as u32, BLOCK)?;
         let status = write_mib(&mut session, &mut Random::new(8), filled)?;
@@ -231,8 +236,8 @@ fn no_space(target: &Target) -> Result<String> {
         session.write(lba + 8, vec![0x77; 4096], BLOCK).context("a pattern over data")?;
         good(session.write_same(lba + 16, 8, vec![0; BLOCK as usize], true)?)?;
         good(session.unmap(&[(lba + 24, 8)])?)?;
-        copy(&mut session, 4, 2000 + round, 1).context("a copy of what is there")?;
-        ensure!(session.read(4 * MIB_BLOCKS, 8, BLOCK)? == kept, "what was there has changed");
+        copy(&mut session, 4, 2000 + round, 1).context("a copy of existing data")?;
+        ensure!(session.read(4 * MIB_BLOCKS, 8, BLOCK)? == kept, "existing data has changed");
     }
     ensure!(refused > 0, "64 MiB fit into a full pool");
     Ok(format!("{refused} of 64 writes refused"))
@@ -261,9 +266,9 @@ pub fn thresholds(report: &mut Report, target: &Target) {
                 }
             }
             told += told_within(&mut first, if told == 0 { PATIENCE } else { PATIENCE / 8 })?;
-            ensure!(told == 1, "round {round}: the writer was told {told} times");
+            ensure!(told == 1, "round {round}: the writer got {told} unit attentions");
             let told = told_within(&mut second, PATIENCE)?;
-            ensure!(told == 1, "round {round}: the other was told {told} times");
+            ensure!(told == 1, "round {round}: the other session got {told} unit attentions");
             good(first.unmap(&[(0, (400 * MIB_BLOCKS) as u32)])?)?;
             // Freed in the background, and then noticed: below the threshold nothing is reported.
             std::thread::sleep(Duration::from_secs(3));
@@ -282,7 +287,7 @@ pub fn thresholds(report: &mut Report, target: &Target) {
             Ok(answer.buffer)
         };
         let mode = page(&mut session, [0x5A, 8, 0x1C, 2, 0, 0, 0, 0, 255, 0])?;
-        ensure!(mode[8..10] == [0x5C, 2], "not the page: {:02X?}", &mode[..10]);
+        ensure!(mode[8..10] == [0x5C, 2], "not the expected page: {:02X?}", &mode[..10]);
         let log = page(&mut session, [0x4D, 0, 0x4C, 0, 0, 0, 0, 0, 255, 0])?;
         let number = |bytes: &[u8]| bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
         let (free, used) = (number(&log[8..12]), number(&log[20..24]));

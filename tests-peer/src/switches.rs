@@ -53,12 +53,16 @@ pub fn switches(report: &mut Report, array: &Array, target: &Target, name: &str)
         under_load(target, |load| {
             array.verb(&["array", "set", "--offload", "all=off"])?;
             let (before, after) = load.look()?;
-            ensure!(before.good == after.good, "some still work: {after:?}");
+            ensure!(before.good == after.good, "some offloads still work: {after:?}");
             must_be_listed(target, [false; LOADS.len()])?;
             array.verb(&["array", "set", "--offload", "all=on"])?;
             let (before, after) = load.look()?;
-            ensure!(before.refused == after.refused, "some are still refused: {after:?}");
-            ensure!(after.told == 2, "told {} times, not at each of 2 switches", after.told);
+            ensure!(before.refused == after.refused, "some offloads are still refused: {after:?}");
+            ensure!(
+                after.told == 2,
+                "{} unit attentions instead of one for each of 2 changes",
+                after.told
+            );
             must_be_listed(target, [true; LOADS.len()])
         })
     });
@@ -74,13 +78,13 @@ fn one_by_one(array: &Array, load: &Load, name: &str, index: usize, offload: &st
     for other in (0..LOADS.len()).filter(|other| *other != index) {
         let (offload, _) = LOADS[other];
         ensure!(after.good[other] > before.good[other], "{offload} stopped, too: {after:?}");
-        ensure!(after.refused[other] == before.refused[other], "{offload} is refused, too");
+        ensure!(after.refused[other] == before.refused[other], "{offload} is refused as well");
     }
     array.verb(&["volume", "set", name, "--offload", &format!("{offload}=on")])?;
     let (before, after) = load.look()?;
     ensure!(after.refused[index] == before.refused[index], "{offload} is still refused");
     ensure!(after.good[index] > before.good[index], "{offload} does not work again: {after:?}");
-    ensure!(after.told == told + 2, "told {} times of 2 switches", after.told - told);
+    ensure!(after.told == told + 2, "{} unit attentions for 2 changes", after.told - told);
     Ok(())
 }
 
@@ -101,7 +105,7 @@ impl Load {
     fn wait(&self, rounds: u64) -> Result<()> {
         let (goal, begin) = (self.rounds.load(Ordering::Acquire) + rounds, Instant::now());
         while self.rounds.load(Ordering::Acquire) < goal {
-            ensure!(begin.elapsed() < PATIENCE, "the load does not go on");
+            ensure!(begin.elapsed() < PATIENCE, "the load does not continue");
             ensure!(!self.stop.load(Ordering::Acquire), "the load ended");
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -181,7 +185,7 @@ fn must_be_listed(target: &Target, wanted: [bool; LOADS.len()]) -> Result<()> {
         let bytes = [0xA3, 0x0C, 3, *code, 0, 0, 0, 0, 0, 64, 0, 0];
         let answer = session.execute(Cdb::raw(&bytes, Direction::In), Data::In(vec![0; 64]))?;
         ensure!(answer.status == Status::Good, "it ended with {}", answer.status);
-        let support = answer.buffer.get(1).context("no data came")? & 7;
+        let support = answer.buffer.get(1).context("no data was returned")? & 7;
         ensure!((support == 3) == wanted, "{offload}: SUPPORT is {support}");
     }
     Ok(())

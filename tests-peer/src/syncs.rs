@@ -115,7 +115,7 @@ impl Trace {
                 ["R", _] => trace.rings += 1,
                 // The last line may be incomplete.
                 _ if !text.ends_with('\n') && at + 1 == text.lines().count() => {}
-                _ => anyhow::bail!("the trace says {line:?}"),
+                _ => anyhow::bail!("an unexpected line in the trace: {line:?}"),
             }
         }
         Ok(trace)
@@ -222,16 +222,16 @@ fn promises(array: &Array, target: &Target, commit: bool) -> Result<usize> {
         for head in promised {
             ensure!(
                 trace.is_durable(head, at),
-                "write {index} of {WRITES}: block {head:016x} was answered and not durable"
+                "write {index} of {WRITES}: block {head:016x} was acknowledged but not durable"
             );
             // A flush of the whole device would suffice, but delay every other write to it.
             ensure!(
                 !commit || trace.refuses_durable || trace.carries_its_flush(head, at),
-                "write {index} of {WRITES}: its record did not carry its own flush"
+                "write {index} of {WRITES}: its record was not written with FUA"
             );
         }
     }
-    ensure!(checked > 0 && waiting.is_empty(), "no write was looked at");
+    ensure!(checked > 0 && waiting.is_empty(), "no write was checked");
     Ok(checked)
 }
 
@@ -251,7 +251,7 @@ fn superblocks(trace: &Trace, commit: bool) -> Result<usize> {
             let there = write.durable && write.ended.is_some();
             ensure!(
                 there || trace.is_flushed(write, superblock.begun),
-                "a superblock was written before what was written at {} was durable",
+                "a superblock was written before the write at {} was durable",
                 write.offset_bytes
             );
         }

@@ -87,7 +87,8 @@ impl Target {
         format!("json:{}", serde_json::json!({ "driver": "raw", "file": file }))
     }
 
-    /// Returns whether nobody listens at its portal. libiscsi only reports that it can't connect.
+    /// Returns whether its portal refuses connections. libiscsi only reports that it can't
+    /// connect.
     pub fn refuses(&self) -> bool {
         let connected = std::net::TcpStream::connect(&self.portal);
         connected.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)

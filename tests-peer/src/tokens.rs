@@ -67,10 +67,10 @@ fn carry(array: &Array, source: &Target, destination: &Target) -> Result<Vec<u8>
     }
     // A part of it, from its middle, to a destination with different alignment within 4 KiB.
     let status = write_using(&mut to, &token, 0, 1001, &[(200_003, 77)])?;
-    ensure!(status == Status::Good, "a part of the token: {status}");
+    ensure!(status == Status::Good, "part of the token: {status}");
     let held = to.read(200_003, 77, BLOCK)?;
     let start = 1001 * BLOCK as usize;
-    ensure!(held == written.concat()[start..start + 77 * BLOCK as usize], "a part differs");
+    ensure!(held == written.concat()[start..start + 77 * BLOCK as usize], "the part differs");
     Ok(token)
 }
 
@@ -133,7 +133,7 @@ fn populate(session: &mut Session, ranges: &[(u64, u32)]) -> Result<Vec<u8>> {
     let ask = [0x84, 0x07, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0];
     let told = session.execute(Cdb::raw(&ask, Direction::In), Data::In(vec![0; 1024]))?;
     ensure!(told.status == Status::Good, "RECEIVE ROD TOKEN INFORMATION: {}", told.status);
-    let token = told.buffer.get(38..38 + TOKEN_BYTES).context("no token came")?;
+    let token = told.buffer.get(38..38 + TOKEN_BYTES).context("no token was returned")?;
     Ok(token.to_vec())
 }
 

@@ -27,7 +27,7 @@ pub fn tools(report: &mut Report, target: &Target, size_bytes: u64) {
         let pages = vpd_pages(target)?;
         // The others are decoded by sg_vpd, below.
         let known: Vec<&u8> = pages.iter().filter(|page| DECODED.contains(page)).collect();
-        ensure!(known.len() == DECODED.len(), "only {known:02X?} of {DECODED:02X?} are there");
+        ensure!(known.len() == DECODED.len(), "only {known:02X?} of {DECODED:02X?} are supported");
         for page in &known {
             inquire(target, &["--evpd", "1", "--pagecode", &page.to_string()])
                 .with_context(|| format!("VPD page {page:02X}h"))?;
@@ -37,13 +37,13 @@ pub fn tools(report: &mut Report, target: &Target, size_bytes: u64) {
     report.check("iscsi-readcapacity16 reports the size", || {
         let arguments = ["--initiator-name", &target.initiator, "--size", &target.url()];
         let text = run(20, "iscsi-readcapacity16", &arguments)?.good()?;
-        ensure!(text.trim() == size_bytes.to_string(), "it says {text}, not {size_bytes}");
+        ensure!(text.trim() == size_bytes.to_string(), "it reports {text}, not {size_bytes}");
         Ok(text.trim().to_owned())
     });
     report.check("iscsi-swp reads the software write protection", || {
         let arguments = ["--initiator-name", &target.initiator, &target.url()];
         let text = run(20, "iscsi-swp", &arguments)?.good()?;
-        ensure!(text.contains("SWP:0"), "it says {text}");
+        ensure!(text.contains("SWP:0"), "it reports {text}");
         Ok(String::new())
     });
     for (name, random) in [("sequential", None), ("random", Some("-r"))] {
@@ -82,8 +82,11 @@ pub fn pages(report: &mut Report, target: &Target) {
         for page in &pages {
             let bytes = session.inquiry(Some(*page))?;
             let length = bytes.get(2..4).map_or(0, |b| usize::from(b[0]) << 8 | usize::from(b[1]));
-            ensure!(bytes.get(1) == Some(page), "page {page:02X}h names itself otherwise");
-            ensure!(bytes.len() == length + 4, "page {page:02X}h: length {length} is not true");
+            ensure!(
+                bytes.get(1) == Some(page),
+                "page {page:02X}h has another page code in its header"
+            );
+            ensure!(bytes.len() == length + 4, "page {page:02X}h: page length {length} is wrong");
             let path = directory.path().join(format!("{page:02x}"));
             std::fs::write(&path, bytes)?;
             let file = format!("--inhex={}", path.display());
@@ -99,7 +102,7 @@ pub fn pages(report: &mut Report, target: &Target) {
 fn clean(text: &str) -> Result<()> {
     for word in ["malformed", "truncated", "badly", "unexpected", "too short", "short for"] {
         if text.to_lowercase().contains(word) {
-            bail!("the decoder says `{word}`:\n{text}");
+            bail!("the decoder reports `{word}`:\n{text}");
         }
     }
     Ok(())

@@ -27,7 +27,8 @@ const LOSER: u64 = 0x4c4f;
 /// Transfers data of many lengths to and from `target`, a volume of 1 GiB that nothing else uses.
 pub fn transfers(report: &mut Report, target: &Target) {
     report.check("READ and WRITE of all sizes, aligned and unaligned", || sizes(target));
-    report.check("no write takes effect after the answer to PREEMPT AND ABORT", || preempt(target));
+    report
+        .check("no write takes effect after the response to PREEMPT AND ABORT", || preempt(target));
 }
 
 fn sizes(target: &Target) -> Result<String> {
@@ -43,7 +44,7 @@ fn sizes(target: &Target) -> Result<String> {
         let data = random.bytes(blocks as usize * BLOCK as usize);
         session.write(lba, data.clone(), BLOCK)?;
         let read = session.read(lba, blocks, BLOCK)?;
-        ensure!(read == data, "{blocks} blocks at {lba} are not what was written");
+        ensure!(read == data, "{blocks} blocks at {lba} differ from what was written");
         let middle = session.read(lba + u64::from(blocks / 2), 1, BLOCK)?;
         let at = blocks as usize / 2 * BLOCK as usize;
         ensure!(middle == data[at..at + BLOCK as usize], "the middle of {blocks} blocks differs");
@@ -98,8 +99,8 @@ fn preempt(target: &Target) -> Result<String> {
     }
     good(reserve_out(&mut keeper, PREEMPT_AND_ABORT, KEEPER, LOSER)?)?;
     let before = keeper.read(0, LONGEST, BLOCK)?;
-    // Aborted commands are not answered, because TAS is 0; all others are, by the time of this
-    // response.
+    // Aborted commands get no response, because TAS is 0; all others have theirs by the time of
+    // this response.
     loser.submit(Cdb::test_unit_ready(), Data::None, FENCE)?;
     let mut is_fenced = false;
     for _ in 0..TURNS {
@@ -115,7 +116,7 @@ fn preempt(target: &Target) -> Result<String> {
         }
         poller.poll(&mut [&mut loser], 1);
     }
-    ensure!(is_fenced, "only {} writes ended, and nothing behind them", ended.len());
+    ensure!(is_fenced, "only {} writes ended, and nothing after them", ended.len());
     for status in &ended {
         let known = matches!(status, Status::Good | Status::Other(0x18))
             || matches!(status, Status::CheckCondition(sense) if sense.key == 6);
@@ -123,8 +124,8 @@ fn preempt(target: &Target) -> Result<String> {
     }
     let good_count = ended.iter().filter(|status| **status == Status::Good).count();
     let barred = usize::from(WRITES) - good_count;
-    ensure!(barred > 0, "all writes had ended before: nothing was tested");
+    ensure!(barred > 0, "all writes had ended before the preemption: nothing was tested");
     ensure!(keeper.read(0, LONGEST, BLOCK)? == before, "a write took effect afterwards");
     good(reserve_out(&mut keeper, CLEAR, KEEPER, 0)?)?;
-    Ok(format!("{barred} of {WRITES} writes did not end as if nothing had happened"))
+    Ok(format!("{barred} of {WRITES} writes were aborted or refused"))
 }

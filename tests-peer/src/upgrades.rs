@@ -48,7 +48,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
             ensure!(pool["format_is_latest"] == true, "{pool}");
             Ok(told)
         });
-        report.check("and another takes over", || {
+        report.check("then another controller takes over", || {
             go_on(&hosts, || array.verb(&["controller", "switch"]).map(drop))
         });
     });
@@ -77,17 +77,17 @@ fn replace(
     report.check(&format!("{way}: a replaced program continues"), || {
         let told = go_on(hosts, || install(program, installed))?;
         let running = both(array)?.map(|it| it.pid);
-        ensure!(running.iter().all(|pid| is_replaced(*pid)), "one runs the new program already");
+        ensure!(running.iter().all(|pid| is_replaced(*pid)), "one already runs the new program");
         Ok(told)
     });
     report.check(
-        &format!("{way}: switched, the owner of before is started with the other"),
+        &format!("{way}: after a switch, the previous owner is started with the other program"),
         || {
             let before = owner(array)?.name;
             let told = go_on(hosts, || array.verb(&["controller", "switch"]).map(drop))?;
             let (now, other) = (owner(array)?, other(array)?);
             ensure!(now.name != before && is_replaced(now.pid), "{} has the pool", now.name);
-            ensure!(!is_replaced(other.pid), "{before} runs the program of before");
+            ensure!(!is_replaced(other.pid), "{before} still runs the previous program");
             Ok(told)
         },
     );
@@ -95,7 +95,7 @@ fn replace(
         let before = owner(array)?.name;
         let told = go_on(hosts, || array.verb(&["controller", "switch"]).map(drop))?;
         let found = both(array)?;
-        ensure!(found.iter().all(|it| !is_replaced(it.pid)), "one runs the program of before");
+        ensure!(found.iter().all(|it| !is_replaced(it.pid)), "one still runs the previous program");
         ensure!(found.iter().any(|it| it.is_owner && it.name != before), "{before} is the owner");
         Ok(told)
     });

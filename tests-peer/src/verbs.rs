@@ -46,7 +46,7 @@ pub fn verbs(report: &mut Report, array: &mut Array, target: &Target) {
             );
             // The parser of the command line has its own, longer messages.
             let lines = finished.text.trim().lines().count();
-            ensure!(lines == 1 || *code == 2, "{line} said {lines} lines: {}", finished.text);
+            ensure!(lines == 1 || *code == 2, "{line} printed {lines} lines: {}", finished.text);
         }
         Ok(format!("{} of them", REFUSED.len()))
     });
@@ -88,7 +88,7 @@ pub fn verbs(report: &mut Report, array: &mut Array, target: &Target) {
         array.verb(&["volume", "destroy", "brief", "--eradicate"])?;
         array.verb(&["volume", "create", "brief", "--size", "1G"])?;
         let second = naa(&array.verb(&["volume", "show", "brief"])?).context("no naa")?;
-        ensure!(first != second, "{first} was given twice");
+        ensure!(first != second, "{first} was assigned twice");
         Ok(second)
     });
     report.check("a second array on the same pool is refused", || {
@@ -108,7 +108,7 @@ fn restart(array: &mut Array) -> Result<String> {
     let before = kept(array)?;
     array.kill()?;
     let none = array.try_verb(&["status"])?;
-    ensure!(none.code == 3, "without an array status ended with {}", none.code);
+    ensure!(none.code == 3, "without an array, status ended with {}", none.code);
     array.start()?;
     let after = kept(array)?;
     ensure!(before == after, "{before:?} became {after:?}");
@@ -119,8 +119,8 @@ fn restart(array: &mut Array) -> Result<String> {
 /// which is counted again in the background.
 fn kept(array: &Array) -> Result<[Value; 2]> {
     let mut volumes = array.verb(&["volume", "list"])?;
-    for volume in volumes.as_array_mut().context("the list of volumes is none")? {
-        volume.as_object_mut().context("a volume is no object")?.remove("space");
+    for volume in volumes.as_array_mut().context("volumes is not a list")? {
+        volume.as_object_mut().context("a volume is not an object")?.remove("space");
     }
     Ok([volumes, array.verb(&["host", "list"])?])
 }

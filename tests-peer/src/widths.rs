@@ -50,7 +50,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
         ensure!(now < before && now >= before / 4 * 3 - before / 50, "{before}, then {now}");
         Ok(format!("{} MiB, then {}", before >> 20, now >> 20))
     });
-    report.check("then two more may fail", || {
+    report.check("two more devices may then fail", || {
         for device in ["0", "4"] {
             array.verb(&["device", "fail", device])?;
         }
@@ -70,9 +70,9 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
         let took = until(&array, |devices| parts_of(devices, 2).is_some_and(|used| used > 20))?;
         load.verify()?;
         let now = array.pool_number("capacity_bytes")?;
-        Ok(format!("{:.1} s later, {} MiB", took.as_secs_f64(), now >> 20))
+        Ok(format!("after {:.1} s, {} MiB", took.as_secs_f64(), now >> 20))
     });
-    report.check("one is removed, and all data is present", || {
+    report.check("a device is removed, and all data is present", || {
         array.verb(&["device", "remove", "1"])?;
         let took = until(&array, |devices| devices.len() == 5)?;
         let blocks = load.verify()?;

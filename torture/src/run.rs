@@ -52,7 +52,7 @@ pub struct Plan {
     pub kills: bool,
 }
 
-/// / The array ended without being killed or asked to.
+/// The array ended without being killed or asked to.
 #[derive(Debug)]
 struct Ended;
 
@@ -362,7 +362,7 @@ impl Torture {
         self.array.inspect().map(drop)
     }
 
-    /// / Checks that a scrub finds nothing. If devices lied, the first scrub may: a returning
+    /// Checks that a scrub finds nothing. If devices lied, the first scrub may: a returning
     /// device is rebuilt from what the others return, and with as many out as allowed there is no
     /// redundancy left to verify that against. The first scrub then repairs everything: the second
     /// one repairs nothing, and lists no more than the repairs of the first one.

@@ -83,5 +83,5 @@ fn run(arguments: Arguments) -> Result<bool> {
 /// Returns the directory that contains the workspace's `Cargo.toml`.
 fn repository_root() -> Result<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().map(Path::to_path_buf).context("xtask does not stand in a workspace")
+    own.parent().map(Path::to_path_buf).context("xtask is not in a workspace")
 }

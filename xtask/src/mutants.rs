@@ -105,7 +105,7 @@ fn mutated(root: &Path, mutant: &Mutant) -> Result<BTreeMap<String, String>> {
             }
         };
         let count = text.matches(&edit.find).count();
-        ensure!(count == 1, "{}: its text stands {count} times in {}", mutant.name, edit.file);
+        ensure!(count == 1, "{}: its text occurs {count} times in {}", mutant.name, edit.file);
         files.insert(edit.file.clone(), text.replacen(&edit.find, &edit.replace, 1));
     }
     Ok(files)
@@ -135,7 +135,7 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
             sound.insert(mutant.run.clone(), passes);
         }
         let verdict = match sound.get(&mutant.run) {
-            Some(false) => "its command fails without it".to_string(),
+            Some(false) => "its command fails without the mutant".to_string(),
             _ => scratch.judge(mutant)?,
         };
         let good = verdict == CAUGHT;
@@ -252,7 +252,7 @@ impl Scratch {
                 let own = mutant.run.iter().position(|word| word == "--");
                 [&["build".to_string()], &mutant.run[1..own.unwrap_or(mutant.run.len())]].concat()
             }
-            _ => bail!("{}: neither a test nor a run", mutant.name),
+            _ => bail!("{}: has neither a test nor a run", mutant.name),
         };
         if !matches!(self.cargo(&build, BUILD_PATIENCE)?, Ended::Passed)
             || !self.builds_programs(mutant)?
@@ -262,7 +262,7 @@ impl Scratch {
         Ok(match self.cargo(&mutant.run, PATIENCE)? {
             Ended::Failed => CAUGHT.to_string(),
             Ended::Passed => "SURVIVED".to_string(),
-            Ended::Hung => "hung, and no test said so".to_string(),
+            Ended::Hung => "hung, and no test failed".to_string(),
         })
     }
 
@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_longer_there_is_not_compiled() {
+    fn deleted_files_are_not_compiled() {
         let tree = std::env::temp_dir().join(format!("mutants-{}", std::process::id()));
         std::fs::create_dir_all(tree.join("src/old")).unwrap();
         for file in ["src/lib.rs", "src/old/mod.rs", "src/old.rs"] {
@@ -331,13 +331,13 @@ mod tests {
     }
 
     #[test]
-    fn every_mutant_fits_the_code_and_says_what_must_notice_it() {
+    fn every_mutant_matches_the_code_and_names_its_test() {
         let root = crate::repository_root().unwrap();
         let mutants = read_all(&root).unwrap();
         assert!(mutants.len() >= 40, "{} mutants", mutants.len());
         let mut names = std::collections::BTreeSet::new();
         for mutant in &mutants {
-            assert!(names.insert(&mutant.name), "{} is there twice", mutant.name);
+            assert!(names.insert(&mutant.name), "{} exists twice", mutant.name);
             assert!(!mutant.what.is_empty() && !mutant.edits.is_empty());
             assert!(["test", "run"].contains(&mutant.run[0].as_str()), "{}", mutant.name);
             for (file, text) in mutated(&root, mutant).unwrap() {

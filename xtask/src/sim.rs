@@ -51,7 +51,7 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
         };
         if !good {
             let (seeds, kind) = (options.seeds.max(1), only.unwrap_or_default());
-            println!("sim: failed; again with --seed {seed} --seeds {seeds} {kind}");
+            println!("sim: failed; repeat with --seed {seed} --seeds {seeds} {kind}");
             return Ok(false);
         }
         (rounds, seed) = (rounds + 1, next);

@@ -52,7 +52,7 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
         let more = ["--kill-rounds", &rounds, "--seed", &first];
         let peers: Vec<&str> = peers.iter().chain(more.iter()).copied().collect();
         if !sim::round(root, seed..next)? || !cargo(root, &peers)? {
-            println!("soak: failed in round {round}; again with --seed {seed}");
+            println!("soak: failed in round {round}; repeat with --seed {seed}");
             return Ok(false);
         }
         seed = next;

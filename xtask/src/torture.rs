@@ -61,7 +61,7 @@ fn judge(root: &Path) -> Result<Option<String>> {
     let built = build.arg("--build").stderr(Stdio::inherit()).output();
     let built = built.context("tests-linear/run could not be started")?;
     if !built.status.success() {
-        println!("torture: only our own checker judges histories");
+        println!("torture: only the built-in checker judges histories");
         return Ok(None);
     }
     Ok(Some(String::from_utf8(built.stdout)?.trim().to_owned()))

@@ -36,8 +36,8 @@ pub struct Form {
     pub is_stamped: bool,
     /// The first block of the data of a token that is created before, and that each of them uses.
     pub token_of: Option<u64>,
-    /// Whether each must end with GOOD. Otherwise each must be answered: it depends on changes by
-    /// others of the same form, or requests what does not exist.
+    /// Whether each must end with GOOD. Otherwise each must get some response: it depends on
+    /// changes by others of the same form, or requests what does not exist.
     pub is_good: bool,
     /// Whether the CDB has a list identifier in bytes 6 to 9, unique to each.
     pub has_id: bool,

@@ -40,8 +40,8 @@ const WRITTEN_BYTES_EACH: u64 = 4 << 20;
 const WRITTEN_BYTES_BASE: u64 = 1 << 30;
 /// How long one response may take: a watchdog.
 const ANSWER: Duration = Duration::from_secs(120);
-/// How long a row runs, at least so long that all commands are in progress at once. Unanswered
-/// commands are then aborted: a window of the longest copies runs for an hour.
+/// How long a row runs, at least so long that all commands are in progress at once. Commands
+/// without a response are then aborted: a window of the longest copies runs for an hour.
 const ROW: Duration = Duration::from_secs(1);
 /// The number of the other host's commands while a long copy is in progress, before that is
 /// aborted.
@@ -124,7 +124,7 @@ impl Slowest {
         if time > self.time {
             *self = Self { time, row: row.to_owned() };
         }
-        format!("; the other host's slowest {} ms", time.as_millis())
+        format!("; the other host's slowest command {} ms", time.as_millis())
     }
 
     pub fn says(&self) -> String {
@@ -152,7 +152,7 @@ fn every_command(target: &Target, forms: &[Form]) -> Result<String> {
     let (status, data) = login(target, 0x62_6e00)?.execute(&cdb, &[], 65_536)?;
     ensure!(status == 0, "status {status:02X}h");
     let length = u32::from_be_bytes([data[0], data[1], data[2], data[3]]) as usize;
-    let told = data.get(4..4 + length).context("the list is cut")?;
+    let told = data.get(4..4 + length).context("the list is truncated")?;
     let codes: BTreeSet<(u8, u8)> = forms.iter().map(Form::code).collect();
     let opcodes: BTreeSet<u8> = codes.iter().map(|(opcode, _)| *opcode).collect();
     for row in told.chunks_exact(8) {
@@ -161,7 +161,7 @@ fn every_command(target: &Target, forms: &[Form]) -> Result<String> {
             true => codes.contains(&(opcode, action)),
             false => opcodes.contains(&opcode),
         };
-        ensure!(is_there, "{opcode:02X}h/{action:02X}h has none");
+        ensure!(is_there, "{opcode:02X}h/{action:02X}h has no row");
     }
     Ok(format!("{} of {} rows", told.len() / 8, forms.len()))
 }
@@ -181,14 +181,14 @@ impl Flight<'_> {
     /// Processes a PDU for one of the commands.
     fn take(&mut self, initiator: &mut Initiator, pdu: Pdu) -> Result<()> {
         if pdu.opcode() == opcode::R2T {
-            let n = *self.open.get(&pdu.tag()).context("an R2T of nothing")?;
+            let n = *self.open.get(&pdu.tag()).context("an R2T that matches no command")?;
             return match self.form.is_stamped {
                 false => initiator.answer(&pdu, &self.data),
                 true => initiator.answer_with(&pdu, &self.stamped(n, &pdu)?),
             };
         }
         if ends(&pdu) {
-            self.open.remove(&pdu.tag()).context("an answer to nothing")?;
+            self.open.remove(&pdu.tag()).context("a response that matches no command")?;
             match pdu.header[3] {
                 0 => self.good += 1,
                 _ => drop(self.refused.get_or_insert(pdu)),
@@ -202,7 +202,7 @@ impl Flight<'_> {
     fn stamped(&self, n: usize, r2t: &Pdu) -> Result<Vec<u8>> {
         let (start, length) = (r2t.field(40) as usize, r2t.field(44) as usize);
         let wanted = self.data.get(start..start + length);
-        let mut wanted = wanted.context("it asks for more than there is")?.to_vec();
+        let mut wanted = wanted.context("the R2T requests more than the command has")?.to_vec();
         for (at, sector) in wanted.chunks_exact_mut(512).enumerate() {
             let stamp = ((n + 1) as u64) << 32 | (start / 512 + at) as u64;
             sector[..8].copy_from_slice(&stamp.to_be_bytes());
@@ -211,8 +211,8 @@ impl Flight<'_> {
     }
 }
 
-/// Issues a form as often as the window allows, until each is answered, or until the time of a row
-/// is over: then the rest is aborted, and the abort is answered.
+/// Issues a form as often as the window allows, until each has a response, or until the time of a
+/// row is over: then the rest is aborted, and the abort gets a response.
 fn run(array: &Array, target: &Target, form: &Form, good: &Good) -> Result<String> {
     let begin = Instant::now();
     let mut initiator = login(target, 0x62_6f00)?;
@@ -242,11 +242,11 @@ fn run(array: &Array, target: &Target, form: &Form, good: &Good) -> Result<Strin
     let moved = (flight.data.len() as u64 + form.moves) * DEPTH as u64;
     let most = WRITTEN_BYTES_BASE + 2 * moved + WRITTEN_BYTES_EACH * DEPTH as u64;
     let grown = array.written_bytes()?.saturating_sub(written);
-    ensure!(grown <= most, "{grown} bytes were written, where {moved} are moved");
+    ensure!(grown <= most, "{grown} bytes were written although only {moved} are moved");
     if let Some(pdu) = flight.refused.filter(|_| form.is_good) {
         let sense = pdu.data.get(2..).unwrap_or(&[]);
         let status = pdu.header[3];
-        anyhow::bail!("not all end with GOOD, but one with {status:02X}h and {sense:02X?}");
+        anyhow::bail!("one did not end with GOOD, but with {status:02X}h and {sense:02X?}");
     }
     let took = begin.elapsed().as_millis();
     Ok(format!("{} of {DEPTH} GOOD, {took} ms{cut}", flight.good))
@@ -265,11 +265,11 @@ fn prepare(initiator: &mut Initiator, form: &Form) -> Result<Arc<[u8]>> {
     let (status, told) = initiator.execute(&ask, &[], 1024)?;
     ensure!(status == 0, "RECEIVE ROD TOKEN INFORMATION: {told:02X?}");
     let mut list = form.data.to_vec();
-    lists::put_token(&mut list, told.get(38..38 + 512).context("no token came")?);
+    lists::put_token(&mut list, told.get(38..38 + 512).context("no token was returned")?);
     Ok(list.into())
 }
 
-/// Ends commands in progress with ABORT TASK SET, which is answered when all have ended.
+/// Ends commands in progress with ABORT TASK SET, whose response arrives when all have ended.
 fn abort_rest(initiator: &mut Initiator, flight: &mut Flight<'_>) -> Result<String> {
     let begin = Instant::now();
     let nothing = Sent { tag: NO_TAG, cmd_sn: 0 };
@@ -302,9 +302,9 @@ fn ends(pdu: &Pdu) -> bool {
 /// How a copy is aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Abort {
-    /// By task management; only the request is answered.
+    /// By task management; only the request gets a response.
     Task,
-    /// By another command: both are answered, the copy first.
+    /// By another command: both get a response, the copy first.
     CopyOperation,
 }
 
@@ -339,7 +339,7 @@ fn abort(target: &Target, names: &[Naa], good: &Good, way: Abort) -> Result<Stri
             (cdb[0], cdb[1], cdb[5]) = (0x83, 0x1c, LIST_ID);
             let abort = initiator.command(&Cdb::raw(&cdb, Direction::None), 0)?;
             let copy = receive(&mut initiator)?;
-            ensure!(copy.tag() == sent.tag, "it is answered first: {:02X?}", copy.header);
+            ensure!(copy.tag() == sent.tag, "its response comes first: {:02X?}", copy.header);
             let sense = copy.data.get(2..).unwrap_or(&[]);
             let told = (sense.get(2), sense.get(12), sense.get(13));
             ensure!(told == (Some(&0x0a), Some(&0x00), Some(&0x06)), "{sense:02X?}");
@@ -349,10 +349,10 @@ fn abort(target: &Target, names: &[Naa], good: &Good, way: Abort) -> Result<Stri
     }
     let took = begin.elapsed().as_millis();
     let (status, _) = initiator.execute(&Cdb::test_unit_ready(), &[], 0)?;
-    ensure!(status == 0, "the session goes on with {status:02X}h");
-    Ok(format!("answered after {took} ms"))
+    ensure!(status == 0, "the session's next command ended with {status:02X}h");
+    Ok(format!("response after {took} ms"))
 }
 
 fn receive(initiator: &mut Initiator) -> Result<Pdu> {
-    initiator.receive_within(ANSWER)?.context("no answer")
+    initiator.receive_within(ANSWER)?.context("no response")
 }

@@ -72,12 +72,14 @@ pub fn units(array: &Array, watched: &Target) -> Result<[Target; 4]> {
         Ok(target.as_initiator(&other))
     };
     let units: Result<Vec<Target>> = On::ALL.into_iter().map(unit).collect();
-    units?.try_into().ok().context("there are four volumes")
+    units?.try_into().ok().context("the number of volumes is fixed")
 }
 
 /// Returns the NAA names of all volumes, in the order of [`On::ALL`].
 pub fn names(units: &[Target; 4]) -> Result<Vec<Naa>> {
-    let name = |unit: &Target| Session::connect(&unit.config())?.naa()?.context("it has no name");
+    let name = |unit: &Target| {
+        Session::connect(&unit.config())?.naa()?.context("the volume has no NAA name")
+    };
     units.iter().map(name).collect()
 }
 

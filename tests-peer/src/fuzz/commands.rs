@@ -19,7 +19,7 @@ const DEPTH: u64 = 32;
 const ANSWER: Duration = Duration::from_secs(60);
 /// The time without input after which open commands count as aborted, if a unit attention said so.
 const QUIET: Duration = Duration::from_secs(5);
-/// The most data that a session sends; it ends when asked for more.
+/// The most data that a session sends; it ends when more is solicited.
 const SEND_BYTES_MAX: u64 = 8 << 20;
 
 /// Commands that address blocks; the weight determines how often each is chosen.
@@ -110,8 +110,8 @@ pub(super) fn session(
             sent += 1;
             count.commands += 1;
         }
-        ensure!(heard.elapsed() < ANSWER, "no answer to any of {:02x?}", cdbs(&open));
-        if initiator.receive_peek(QUIET).context("waiting for an answer")?.is_none() {
+        ensure!(heard.elapsed() < ANSWER, "no response to any of {:02x?}", cdbs(&open));
+        if initiator.receive_peek(QUIET).context("waiting for a response")?.is_none() {
             // Another session may have aborted them, which a unit attention reports (TAS is 0).
             told |= asks(&mut initiator, units, &mut open).context("asking units")?;
             if told {
@@ -124,7 +124,7 @@ pub(super) fn session(
         let tag = pdu.tag();
         match pdu.opcode() {
             opcode::R2T => {
-                let wanted = open.get(&tag).context("an R2T for nothing")?;
+                let wanted = open.get(&tag).context("an R2T that matches no command")?;
                 let length = pdu.field(44);
                 bytes += u64::from(length);
                 count.bytes += u64::from(length);
@@ -132,17 +132,20 @@ pub(super) fn session(
                     return Ok(()); // gone, with all open commands
                 }
                 let end = pdu.field(40) as usize + length as usize;
-                ensure!(end <= wanted.bytes as usize, "an R2T for more than was announced");
+                ensure!(
+                    end <= wanted.bytes as usize,
+                    "an R2T beyond the expected data transfer length"
+                );
                 let data: Vec<u8> = wanted.data.iter().copied().cycle().take(end).collect();
                 initiator.answer(&pdu, &data).context("answering an R2T")?;
             }
             opcode::SCSI_RESPONSE => {
-                open.remove(&tag).context("a response to nothing")?;
+                open.remove(&tag).context("a response that matches no command")?;
                 count.good += u64::from(pdu.header[3] == 0);
                 told |= tells_of_an_end(&pdu.data);
             }
             opcode::DATA_IN if pdu.header[1] & 1 != 0 => {
-                open.remove(&tag).context("data of nothing")?;
+                open.remove(&tag).context("data that matches no command")?;
                 count.good += u64::from(pdu.header[3] == 0);
             }
             _ => {}
@@ -155,7 +158,7 @@ fn cdbs(open: &HashMap<u32, Wanted>) -> Vec<&[u8]> {
     open.values().map(|wanted| &wanted.cdb[..]).collect()
 }
 
-/// Asks each unit whether it is ready, which must be answered. Returns whether one reports that
+/// Sends each unit TEST UNIT READY, which must get a response. Returns whether one reports that
 /// commands were aborted.
 fn asks(
     initiator: &mut Initiator,

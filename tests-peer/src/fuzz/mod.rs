@@ -1,10 +1,10 @@
-//! Random PDUs and random commands, over real sockets, from several hosts at once, to volumes of 1
-//! GiB to 64 TiB; at the same time another host's good session checks each of its bytes.
+//! Random PDUs and random commands, over real sockets, from several hosts at once, to volumes of
+//! 1 GiB to 64 TiB; at the same time another host's good session checks each of its bytes.
 //!
 //! A round is a number of sessions of each attacker, determined by a seed; then the volumes are
 //! destroyed and recreated, so that neither a full pool nor a reservation ends the test early. It
-//! fails if the process ends or hangs, if it exceeds its memory limit, if a valid command is not
-//! answered, or if the good session reads wrong data.
+//! fails if the process ends or hangs, if it exceeds its memory limit, if a valid command gets no
+//! response, or if the good session reads wrong data.
 
 mod commands;
 mod pdus;
@@ -56,7 +56,7 @@ pub fn fuzz(
     let good = Good::default();
     thread::scope(|scope| {
         let worker = scope.spawn(|| good.work(watched));
-        let name = format!("random PDUs and commands harm nobody (seed {seed})");
+        let name = format!("random PDUs and commands do no harm (seed {seed})");
         report.check(&name, || attack(array, watched, &good, seed, time));
         good.stop.store(true, Ordering::Relaxed);
         report.check("the watched host's commands all ended, with the right data", || {

@@ -16,8 +16,8 @@ const PDUS: usize = 200;
 /// Initiator opcodes (RFC 7143, 11.2.1.2), and some invalid ones.
 const CODES: [u8; 12] = [0, 1, 1, 1, 2, 2, 4, 5, 5, 6, 0x10, 0x1c];
 
-/// Runs one session. Any reaction of the target is accepted, except that nobody can log in any
-/// more.
+/// Runs one session. Any reaction of the target is accepted, except that it no longer accepts
+/// logins.
 pub(super) fn session(
     target: &Target,
     units: &[Unit],

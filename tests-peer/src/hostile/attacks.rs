@@ -106,12 +106,12 @@ pub fn floods(field: &Field) -> Result<String> {
         let results = floods.map(|flood| flood.join().unwrap_or_else(|_| Err(anyhow!("a panic"))));
         total(results.into())
     })?;
-    ensure!(answered > 0, "nothing was answered");
+    ensure!(answered > 0, "there were no responses");
     Ok(format!("{sent} requests, {answered} answers"))
 }
 
-/// Runs one flood. Returns how many requests were sent, and answered. If the target accepts no
-/// more, or has closed the connection, the initiator reconnects.
+/// Runs one flood. Returns how many requests were sent, and how many got a response. If the
+/// target accepts no more, or has closed the connection, the initiator reconnects.
 fn flood(field: &Field, reads: bool) -> Result<(usize, usize)> {
     let begin = Instant::now();
     let (mut sent, mut answered) = (0, 0);
@@ -159,8 +159,8 @@ fn batch(initiator: &mut Initiator) -> Result<()> {
     Ok(())
 }
 
-/// Sends headers that claim more than the limits, during login and after it: each is answered, or
-/// ends the connection, and the target does not wait for the rest.
+/// Sends headers that claim more than the limits, during login and after it: each gets a
+/// response, or ends the connection, and the target does not wait for the rest.
 pub fn headers(field: &Field) -> Result<String> {
     let mut ended = 0;
     for _ in 0..HEADERS {
@@ -211,7 +211,7 @@ impl Claim {
         }
         match initiator.receive_within(Duration::from_secs(10)) {
             Ok(Some(_)) => Ok(false),
-            Ok(None) => bail!("{self:?} with {:02X?}: nothing happens", pdu.header),
+            Ok(None) => bail!("{self:?} with {:02X?}: the target does not react", pdu.header),
             Err(_) => Ok(true),
         }
     }

@@ -31,8 +31,8 @@ const GONE: Duration = Duration::from_secs(20);
 type Attack = (&'static str, fn(&Field) -> Result<String>);
 
 const ATTACKS: [Attack; 5] = [
-    ("128 reads of 1 MiB whose data nobody takes", attacks::deaf),
-    ("R2Ts that are never answered", attacks::r2ts),
+    ("128 reads of 1 MiB whose data is never received", attacks::deaf),
+    ("R2Ts that never get their data", attacks::r2ts),
     ("floods of pings, task management and text requests", attacks::floods),
     ("headers that claim huge data segments and additional headers", attacks::headers),
     ("500 sessions that vanish with a TCP reset", attacks::vanish),
@@ -64,7 +64,7 @@ pub fn hostile(report: &mut Report, array: &mut Array, target: &Target) {
         let mut session = Session::connect(&target.config())?;
         let bytes = Random::new(7).bytes(BLOCKS * BLOCK);
         session.write(0, bytes.clone(), BLOCK as u32)?;
-        ensure!(session.read(0, BLOCKS as u32, BLOCK as u32)? == bytes, "it reads otherwise");
+        ensure!(session.read(0, BLOCKS as u32, BLOCK as u32)? == bytes, "it reads other data");
         Ok(format!("at most {} MiB of memory", array.peak_kib()? >> 10))
     });
 }
@@ -92,13 +92,13 @@ impl Taken {
             let (connections, (begun, ended)) = (array.open_connections()?, array.sessions()?);
             // The check relies on the log, so it must contain all sessions.
             let told = begun - self.begun;
-            ensure!(told > attacks::VANISHING as usize, "the log tells of {told} sessions");
+            ensure!(told > attacks::VANISHING as usize, "the log has {told} sessions");
             if connections <= self.connections && ended == begun {
                 return Ok(());
             }
             let open = begun - ended;
             let late = wait.elapsed() > GONE;
-            ensure!(!late, "{connections} connections and {open} sessions are still there");
+            ensure!(!late, "{connections} connections and {open} sessions are still open");
             thread::sleep(Duration::from_millis(50));
         }
     }

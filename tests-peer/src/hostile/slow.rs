@@ -31,10 +31,10 @@ pub fn drip(field: &Field) -> Result<String> {
             return Ok(format!("{CONNECTIONS} of them, after {} s", begin.elapsed().as_secs()));
         }
         let left = open.len();
-        ensure!(begin.elapsed() < ENDED, "{left} of {CONNECTIONS} are still there");
+        ensure!(begin.elapsed() < ENDED, "{left} of {CONNECTIONS} are still open");
         std::thread::sleep(Duration::from_secs(1));
     }
-    None.context("the whole request was taken")
+    None.context("the whole request was received")
 }
 
 /// Sends one byte. Returns whether the target has neither sent anything nor closed.

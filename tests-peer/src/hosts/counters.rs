@@ -48,11 +48,11 @@ fn of_host(totals: &Totals) -> Vec<Count> {
 
 /// Returns the array's counters of an initiator and a volume.
 fn of_array(counters: &Value, initiator: &str, volume: &str) -> Result<Vec<Count>> {
-    let paths = counters["paths"].as_array().context("no counters of paths")?;
+    let paths = counters["paths"].as_array().context("no path counters")?;
     let path = paths
         .iter()
         .find(|path| path["initiator"] == initiator && path["volume"] == volume)
-        .with_context(|| format!("the array has counted nothing of {initiator} and {volume}"))?;
+        .with_context(|| format!("the array has no counters for {initiator} and {volume}"))?;
     let count = |name: &str| {
         let commands = &path["commands"][name];
         let number = |field: &str| commands[field].as_u64().unwrap_or_default();
@@ -83,14 +83,14 @@ fn moment(array: &Array, target: &Target, devices: &[Device; 2]) -> Result<Momen
 
 /// Returns the bytes that the array has received and sent. It counts bytes after the socket has
 /// accepted them, slightly after an initiator may have received them; it counts commands before it
-/// answers.
+/// sends their response.
 fn wire(array: &Array) -> Result<[u64; 2]> {
     let counters = array.counters()?;
-    let wire = |field: &str| counters["wire"][field].as_u64().context("no bytes of the wire");
+    let wire = |field: &str| counters["wire"][field].as_u64().context("no wire counters");
     Ok([wire("received_bytes")?, wire("sent_bytes")?])
 }
 
-/// Returns the same while nobody is connected, when everything is counted.
+/// Returns the same while no initiator is connected, when everything is counted.
 fn wire_at_rest(array: &Array) -> Result<[u64; 2]> {
     for _ in 0..LOOKS {
         if array.open_connections()? == 0 {
@@ -98,7 +98,7 @@ fn wire_at_rest(array: &Array) -> Result<[u64; 2]> {
         }
         std::thread::sleep(LOOK);
     }
-    bail!("somebody stays connected")
+    bail!("an initiator stays connected")
 }
 
 /// Returns the bytes on the wire that a host has counted, once the array has counted as many.
@@ -114,7 +114,7 @@ fn agreed_wire_bytes(array: &Array, before: [u64; 2], host: &Host) -> Result<u64
         seen = Some((own, of_array));
         std::thread::sleep(LOOK);
     }
-    bail!("bytes of the wire, of the host and of the array: {seen:?}")
+    bail!("bytes on the wire, by the host and by the array: {seen:?}")
 }
 
 /// Sends a known number of commands of every class, successful and failing.
@@ -130,7 +130,10 @@ pub fn agreement(array: &Array, target: &Target) -> Result<String> {
         bad_ones(&one, &two).await
     })?;
     let after = moment(array, target, &devices)?;
-    ensure!(after.retries == before.retries, "commands were sent again: they count twice there");
+    ensure!(
+        after.retries == before.retries,
+        "commands were repeated, and count twice in the array"
+    );
     let good = |good: u64, good_bytes: u64| Count { good, good_bytes, failed: 1 };
     let expected = [
         [
@@ -154,13 +157,16 @@ pub fn agreement(array: &Array, target: &Target) -> Result<String> {
             let array = after.array[index][class].since(before.array[index][class]);
             ensure!(
                 host == array && host == expected[index][class],
-                "{name} of {volume}: the host counts {host:?}, the array {array:?}, it were {:?}",
+                "{name} of {volume}: the host counts {host:?}, the array {array:?}, expected {:?}",
                 expected[index][class]
             );
         }
     }
     let copied = devices[0].totals().clone_read;
-    ensure!(copied == devices[1].totals().clone_written, "read is not written: {copied:?}");
+    ensure!(
+        copied == devices[1].totals().clone_written,
+        "bytes read differ from bytes written: {copied:?}"
+    );
     let bytes = agreed_wire_bytes(array, wire_before, &host)?;
     Ok(format!("and {} KiB on the wire", bytes / KIB))
 }
@@ -170,13 +176,13 @@ async fn bad_ones(one: &Device, two: &Device) -> Result<()> {
     ensure!(one.bytes() == GIB, "the volume has another size");
     let miscompare = one.compare_and_write(0, &[7; 512], &[9; 512]).await?;
     ensure!(miscompare == Swap::Miscompare, "it compares");
-    ensure!(one.read(GIB, 4 * KIB).await.is_err(), "a READ out of the volume");
-    ensure!(one.write(GIB, &[0; 4096]).await.is_err(), "a WRITE out of the volume");
-    ensure!(one.write_same_zeros(GIB, MIB).await.is_err(), "a WRITE SAME out of the volume");
-    ensure!(one.unmap(&[(GIB, MIB)]).await.is_err(), "an UNMAP out of the volume");
+    ensure!(one.read(GIB, 4 * KIB).await.is_err(), "a READ beyond the volume");
+    ensure!(one.write(GIB, &[0; 4096]).await.is_err(), "a WRITE beyond the volume");
+    ensure!(one.write_same_zeros(GIB, MIB).await.is_err(), "a WRITE SAME beyond the volume");
+    ensure!(one.unmap(&[(GIB, MIB)]).await.is_err(), "an UNMAP beyond the volume");
     let inside = Extent { source: 0, destination: 512 * MIB, bytes: MIB };
     let outside = Extent { source: GIB, destination: 0, bytes: MIB };
     let copied = two.copy_from(one, &[inside, outside]).await;
-    ensure!(copied.is_err(), "an EXTENDED COPY from out of the volume");
+    ensure!(copied.is_err(), "an EXTENDED COPY from beyond the volume");
     Ok(())
 }

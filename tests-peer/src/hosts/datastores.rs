@@ -42,7 +42,7 @@ pub fn shared(array: &Array, target: &Target, by_ats: bool) -> Result<String> {
         ensure!(counters.broken == 0 && counters.acquired == counters.released, "{counters:?}");
     }
     let met: u64 = counters.iter().map(|counters| counters.miscompares + counters.conflicts).sum();
-    Ok(format!("{met} times in each other's way"))
+    Ok(format!("{met} conflicts"))
 }
 
 async fn meet(hosts: &[Host; 2]) -> Result<[Place; 2]> {
@@ -58,7 +58,7 @@ async fn meet(hosts: &[Host; 2]) -> Result<[Place; 2]> {
             &end,
             Err(DiskError::Datastore(DatastoreError::Locked { host, .. })) if *host == holder
         );
-        ensure!(is_locked, "{name} is the other's, and opening it ended with {end:?}");
+        ensure!(is_locked, "the other host has {name} open, but opening it ended with {end:?}");
         let end = place.datastore.delete(&name).await;
         ensure!(matches!(end, Err(DatastoreError::Locked { .. })), "{name}: {end:?}");
     }
@@ -91,5 +91,5 @@ async fn work(place: &Place, prefix: &str, seed: u64) -> Result<VirtualDisk> {
         disk.close().await?;
         place.datastore.delete(&name).await?;
     }
-    anyhow::bail!("there is no last disk")
+    anyhow::bail!("no disk was created")
 }

@@ -69,7 +69,7 @@ async fn one(place: &Place, kind: Provisioning) -> Result<()> {
             }
             _ => false,
         };
-        ensure!(is_right, "what is on the volume is not of this kind: {extent:?}");
+        ensure!(is_right, "the volume's content does not match this kind: {extent:?}");
     }
     let mut random = Random::new(kind as u64 + 1);
     for _ in 0..WRITES {
@@ -83,6 +83,6 @@ async fn one(place: &Place, kind: Provisioning) -> Result<()> {
     must_hold(&disk, &expected).await.context("after it was written")?;
     disk.close().await?;
     let again = VirtualDisk::open(place, &name, Mode::Exclusive, kind).await?;
-    must_hold(&again, &expected).await.context("when it was opened again")?;
+    must_hold(&again, &expected).await.context("after it was reopened")?;
     Ok(again.close().await?)
 }

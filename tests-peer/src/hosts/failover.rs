@@ -17,7 +17,7 @@ use crate::pair::{both, owner};
 use crate::report::Report;
 
 const WRITERS: u64 = 16;
-/// A returning path is asked for its group, and possibly for all states.
+/// The most commands that ask a returning path for its group, and possibly for all states.
 const QUESTIONS: u64 = 3;
 const USED: Access = Access::Optimized;
 const SPARE: Access = Access::NonOptimized;
@@ -43,7 +43,10 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
             [("owner", true, 1), ("owner", true, 0), ("other one", false, 0)]
         {
             let found = both(&array)?;
-            let one = found.iter().find(|it| it.is_owner == is_owner).context("nobody")?;
+            let one = found
+                .iter()
+                .find(|it| it.is_owner == is_owner)
+                .context("the controller is not ready")?;
             signal(one.pid, "KILL")?;
             settle(&mut engine, &array, &device, &reactor, then)
                 .with_context(|| format!("after a kill of the {which}"))?;
@@ -86,7 +89,7 @@ fn settle(
         bail!("{:?}, not {expected:?}", device.access())
     })?;
     let name = owner(array)?.name;
-    ensure!(name == format!("CT{best}"), "{name} has the pool, and path {best} is the one to use");
+    ensure!(name == format!("CT{best}"), "{name} has the pool, but path {best} is the one to use");
     Ok(())
 }
 
@@ -131,9 +134,9 @@ fn told(host: &Host, device: &Device, written: u64) -> Result<String> {
     let totals = device.totals();
     let failed: u64 = totals.classes.values().map(|ended| ended.failed.count).sum();
     ensure!(failed == 0, "{failed} commands ended with an error");
-    ensure!(totals.retries > 0, "no command was under way when a path was lost");
+    ensure!(totals.retries > 0, "no command was in flight when a path was lost");
     let losses: Vec<u64> = host.paths().iter().map(|path| path.losses()).collect();
     // Twice with the owner, and one once more when only it was killed; the switch keeps all.
     ensure!(losses == [2, 3], "paths were lost {losses:?} times");
-    Ok(format!("{written} rounds, {} commands were sent again", totals.retries))
+    Ok(format!("{written} rounds, {} commands were repeated", totals.retries))
 }

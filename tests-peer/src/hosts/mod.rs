@@ -172,21 +172,24 @@ fn refusals(array: &Array, target: &Target) -> Result<String> {
         let switch = |to: &str| {
             array.verb(&["volume", "set", "one", "--offload", &format!("{name}={to}")]).map(drop)
         };
-        ensure!(one.supports(primitive).is_none(), "{name} is known before it was tried");
+        ensure!(
+            one.supports(primitive).is_none(),
+            "support of {name} is known before its first use"
+        );
         switch("off")?;
         // As in ESXi: once refused, it is not retried for a while.
         host.set(|settings| settings.retry_offload = Duration::from_secs(3600));
         refused(&mut engine, &one, name, primitive)?;
-        ensure!(!one.may_offload(primitive), "{name} would be tried again at once");
+        ensure!(!one.may_offload(primitive), "{name} would be retried at once");
         // And retried after that time, with the same result as long as it is off.
         host.set(|settings| settings.retry_offload = Duration::ZERO);
         refused(&mut engine, &one, name, primitive)?;
-        ensure!(one.may_offload(primitive), "{name} is given up for good");
+        ensure!(one.may_offload(primitive), "{name} is never retried");
         switch("on")?;
         let device = one.clone();
         wait(&mut engine, async move { Ok(offload(&device, primitive).await?) })
             .with_context(|| format!("{name} is on again"))?;
-        ensure!(one.supports(primitive) == Some(true), "{name} works, and is not supported");
+        ensure!(one.supports(primitive) == Some(true), "{name} works, but counts as unsupported");
     }
     Ok(String::new())
 }
@@ -195,8 +198,11 @@ fn refused(engine: &mut Engine, device: &Device, name: &str, primitive: Primitiv
     let own = device.clone();
     let ended = wait(engine, async move { Ok(offload(&own, primitive).await) })?;
     let is_refused = matches!(ended, Err(HostError::Unsupported { .. }));
-    ensure!(is_refused, "{name} is off, and ended with {ended:?}");
-    ensure!(device.supports(primitive) == Some(false), "{name} was refused, and is supported");
+    ensure!(is_refused, "{name} is off, but ended with {ended:?}");
+    ensure!(
+        device.supports(primitive) == Some(false),
+        "{name} was refused, but counts as supported"
+    );
     Ok(())
 }
 

@@ -110,7 +110,7 @@ pub fn switched(array: &Array, target: &Target) -> Result<String> {
     let Offloaded { done_bytes, refused, by_hand_bytes: noted_by_hand, .. } = noted;
     let is_noted =
         (done_bytes, refused, noted_by_hand) == (offloaded_bytes, refusals, by_hand_bytes);
-    ensure!(is_noted, "the host has noted {noted:?}, the mover {moved:?}");
+    ensure!(is_noted, "the host counted {noted:?}, the mover {moved:?}");
 
     switch("full-copy=on")?;
     let later = Mover::new(&host);

@@ -62,7 +62,7 @@ pub fn cuts(array: &Array, target: &Target) -> Result<String> {
             // All writers have a command in progress when the first path is cut.
             reactor.step_back().await;
             path.cut();
-            ensure!(!path.is_up(), "a path that was cut is up");
+            ensure!(!path.is_up(), "a path is up although it was cut");
             back(&own).await?;
         }
         for writer in writers {
@@ -71,7 +71,7 @@ pub fn cuts(array: &Array, target: &Target) -> Result<String> {
         Ok(())
     })?;
     let retries = one.totals().retries;
-    ensure!(retries > 0, "no command was under way on a path that was cut");
+    ensure!(retries > 0, "no command was in flight on a path that was cut");
     for path in host.paths() {
         ensure!(path.losses() == 1, "{} was lost {} times", path.portal(), path.losses());
     }
@@ -84,7 +84,7 @@ pub fn cuts(array: &Array, target: &Target) -> Result<String> {
     })?;
     let are_used = host.paths().iter().zip(before).all(|(path, before)| path.commands() > before);
     ensure!(are_used, "a path that came back is not used");
-    Ok(format!("{retries} commands were sent again"))
+    Ok(format!("{retries} commands were repeated"))
 }
 
 /// Waits until all paths are up.

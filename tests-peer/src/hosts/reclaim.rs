@@ -75,42 +75,42 @@ pub fn in_guest(array: &Array, target: &Target) -> Result<String> {
     let range = (2 * MIB + 4 * KIB, 6 * MIB);
     held[3 << 20..8 << 20].fill(0);
     let lost = world.unmap(&thin, &held, range)?;
-    ensure!(lost == (5 * MIB, 5 * MIB), "disk and array have lost {lost:?}");
+    ensure!(lost == (5 * MIB, 5 * MIB), "disk and array freed {lost:?}");
     let again = world.unmap(&thin, &held, range)?;
-    ensure!(again == (0, 0), "disk and array have lost {again:?} where nothing was");
-    ensure!(world.unmap(&thin, &held, (9 * MIB, MIB - 512))?.0 == 0, "a part of a block");
+    ensure!(again == (0, 0), "disk and array freed {again:?} although nothing was mapped");
+    ensure!(world.unmap(&thin, &held, (9 * MIB, MIB - 512))?.0 == 0, "a partial block was freed");
 
     let (thick, thick_held) = world.full("thick", Provisioning::ZeroedThick)?;
     let lost = world.unmap(&thick, &thick_held, (0, 8 * MIB))?;
-    ensure!(lost == (0, 0), "a thick disk and the array have lost {lost:?}");
+    ensure!(lost == (0, 0), "a thick disk and the array freed {lost:?}");
     world.host.set(|settings| settings.version = EsxVersion::V5);
     let lost = world.unmap(&thin, &held, (9 * MIB, MIB))?;
-    ensure!(lost == (0, 0), "in 5.x disk and array have lost {lost:?}");
+    ensure!(lost == (0, 0), "in 5.x, disk and array freed {lost:?}");
     world.host.set(|settings| settings.version = EsxVersion::V6);
 
     world.host.set(|settings| settings.block_delete = false);
     held[9 << 20..14 << 20].fill(0);
     let lost = world.unmap(&thin, &held, (9 * MIB, 5 * MIB))?;
-    ensure!(lost == (5 * MIB, 0), "without EnableBlockDelete disk and array have lost {lost:?}");
+    ensure!(lost == (5 * MIB, 0), "without EnableBlockDelete, disk and array freed {lost:?}");
     let before = mapped(array, "three")?;
     let place = world.place.clone();
     let plan = ReclaimPlan::BlocksUnchecked(16);
     wait(&mut world.engine, async move { Ok(reclaim(&place, plan).await?) })?;
     let lost = before - mapped(array, "three")?;
     // The file used for reclaim has got a new pointer block.
-    ensure!((5 * MIB - 64 * KIB..=5 * MIB).contains(&lost), "by hand {lost} are reclaimed");
+    ensure!((5 * MIB - 64 * KIB..=5 * MIB).contains(&lost), "a manual reclaim freed {lost} bytes");
 
     by_percent(&mut world)?;
     let snapped = thin.clone();
     wait(&mut world.engine, async move { Ok(snapped.take_snapshot().await?) })?;
     let lost = world.unmap(&thin, &held, (16 * MIB, 4 * MIB))?;
-    ensure!(lost == (0, 0), "below a snapshot disk and array have lost {lost:?}");
+    ensure!(lost == (0, 0), "below a snapshot, disk and array freed {lost:?}");
     let snapped = thin.clone();
     wait(&mut world.engine, async move { Ok(snapped.remove_snapshot().await?) })?;
     held[16 << 20..20 << 20].fill(0);
     world.host.set(|settings| settings.block_delete = true);
     let lost = world.unmap(&thin, &held, (16 * MIB, 4 * MIB))?;
-    ensure!(lost == (4 * MIB, 4 * MIB), "disk and array have lost {lost:?}");
+    ensure!(lost == (4 * MIB, 4 * MIB), "disk and array freed {lost:?}");
     world.leave()?;
     Ok(String::new())
 }
@@ -153,7 +153,7 @@ pub fn refused(array: &Array, target: &Target) -> Result<String> {
     let lost = world.unmap(&thin, &held, (0, 4 * MIB));
     switch("reclaim=on")?;
     let lost = lost?;
-    ensure!(lost == (4 * MIB, 0), "disk and array have lost {lost:?}");
+    ensure!(lost == (4 * MIB, 0), "disk and array freed {lost:?}");
     world.leave()?;
     Ok(String::new())
 }
@@ -177,12 +177,15 @@ pub fn automatic(array: &Array, target: &Target) -> Result<String> {
     ensure!(datastore.auto_reclaim().is_ok(), "{:?}", datastore.auto_reclaim());
     held[4 << 20..12 << 20].fill(0);
     let (released, _) = world.unmap(&kept, &held, (4 * MIB, 8 * MIB))?;
-    ensure!(released == 8 * MIB, "the disk has lost {released} bytes");
+    ensure!(released == 8 * MIB, "the disk freed {released} bytes");
     let (place, reactor) = (world.place.clone(), world.engine.reactor());
     wait(&mut world.engine, async move {
         gone.base().close().await?;
         place.datastore.delete("gone").await?;
-        ensure!(place.datastore.auto_reclaimed().pending_blocks > 0, "it is not in the background");
+        ensure!(
+            place.datastore.auto_reclaimed().pending_blocks > 0,
+            "nothing is pending in the background"
+        );
         for _ in 0..LOOKS {
             let done = place.datastore.auto_reclaimed();
             ensure!(done.skipped_blocks + done.leaked_blocks == 0, "{done:?}");
@@ -196,11 +199,11 @@ pub fn automatic(array: &Array, target: &Target) -> Result<String> {
             }
             reactor.sleep(LOOK).await;
         }
-        anyhow::bail!("it does not come to an end: {:?}", place.datastore.auto_reclaimed())
+        anyhow::bail!("automatic reclaim does not end: {:?}", place.datastore.auto_reclaimed())
     })
     .context("in the background")?;
     let lost = before - mapped(array, "three")?;
-    ensure!(lost == (8 + BLOCKS) * MIB, "the array has lost {lost} bytes");
+    ensure!(lost == (8 + BLOCKS) * MIB, "the array freed {lost} bytes");
     world.leave()?;
     Ok(format!("{} MiB", lost / MIB))
 }

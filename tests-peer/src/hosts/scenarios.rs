@@ -39,7 +39,7 @@ pub fn run(array: &Array, target: &Target, programs: &Programs) -> Result<String
         }
     }
     let again = run_once(array, target, programs)?;
-    ensure!(again.scenarios == first.scenarios, "the second run has not resumed the first");
+    ensure!(again.scenarios == first.scenarios, "the second run did not resume the first");
     let switch = |to: &str| array.verb(&["volume", "set", "scene-2", "--offload", to]).map(drop);
     switch("full-copy=off")?;
     let refused = refused(array, target, programs);
@@ -48,7 +48,7 @@ pub fn run(array: &Array, target: &Target, programs: &Programs) -> Result<String
     Ok(format!("{} portals", first.about.portals.len()))
 }
 
-/// A copy that the array should have done, and did not, says so.
+/// A copy that the array should have done but refused is reported.
 fn refused(array: &Array, target: &Target, programs: &Programs) -> Result<()> {
     let results = array.scratch().join("refused");
     let report = run_in(&results, &SCENARIOS[..1], 0, array, target, programs)?;
@@ -58,7 +58,7 @@ fn refused(array: &Array, target: &Target, programs: &Programs) -> Result<()> {
     ensure!(copies.offload == "EXTENDED COPY" && copies.refused > 0, "{copies:?}");
     ensure!(copies.by_array == 0 && copies.by_host_bytes > 0, "{copies:?}");
     let text = lab::sheet::markdown(&report);
-    ensure!(text.contains("(on in software: EXTENDED COPY)"), "the report does not say so");
+    ensure!(text.contains("(on in software: EXTENDED COPY)"), "the report does not mention it");
     Ok(())
 }
 
@@ -88,7 +88,7 @@ fn run_in(
     arguments.extend(["--results", &results, "--json", &json_name, "--counters", &counters]);
     let said = command::run(120, &programs.lab.display().to_string(), &arguments)?.good()?;
     let resumed = said.matches("(from an earlier run)").count();
-    ensure!(resumed == known, "it says: {said}");
+    ensure!(resumed == known, "the output is: {said}");
     let text = std::fs::read_to_string(&json)?;
-    serde_json::from_str(&text).context("the report is none that the lab reads")
+    serde_json::from_str(&text).context("the lab can't parse the report")
 }

@@ -48,10 +48,13 @@ pub fn top(array: &Array, target: &Target, programs: &Programs) -> Result<String
     let mut rest = String::new();
     out.read_to_string(&mut rest)?;
     let (_, said) = finished(&mut follower, 0)?;
-    ensure!(said.contains("the lab has ended"), "it says: {said}");
+    ensure!(said.contains("the lab has ended"), "the output is: {said}");
     shows(&(header + &rest), &devices[0])?;
     let (_, said) = finished(&mut start_top(programs, &file, &[])?, 1)?;
-    ensure!(said.contains("has ended") && said.trim().lines().count() == 1, "it says: {said}");
+    ensure!(
+        said.contains("has ended") && said.trim().lines().count() == 1,
+        "the output is: {said}"
+    );
     Ok(String::new())
 }
 

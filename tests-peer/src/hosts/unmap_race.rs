@@ -50,9 +50,9 @@ pub fn in_order(array: &Array, target: &Target) -> Result<String> {
         while commands(&place.device) == before {
             host.reactor().step_back().await;
         }
-        ensure!(!has_ended.get(), "the write has ended before the guest could unmap");
+        ensure!(!has_ended.get(), "the write ended before the guest could unmap");
         let released = disk.unmap(last, MIB).await?;
-        ensure!(has_ended.get(), "a block was released that a write was to reach");
+        ensure!(has_ended.get(), "a block was released before a write to it ended");
         ensure!(released == MIB, "{released} bytes were released");
         writing.await?;
         let mut expected = letters(0, BLOCKS * MIB);
@@ -94,8 +94,8 @@ pub fn beside_another(array: &Array, target: &Target) -> Result<String> {
         leave(&[place]).await?;
         Ok(released.get() / MIB)
     })?;
-    ensure!(released > 30, "{released} blocks were given back: they hardly met");
-    Ok(format!("{released} blocks given back"))
+    ensure!(released > 30, "only {released} blocks were released: there was hardly a race");
+    Ok(format!("{released} blocks released"))
 }
 
 /// Returns what the guest writes: a different letter in each block.
@@ -114,7 +114,7 @@ async fn write_and_read(disk: GuestDisk, is_over: Rc<Cell<bool>>, seed: u64) -> 
         write(&disk.base(), offset, &data).await?;
         let held = disk.read(offset, bytes).await?;
         let wrong = held.iter().zip(&data).find(|(held, data)| **held != 0 && held != data);
-        ensure!(wrong.is_none(), "read, and what the guest writes there: {wrong:?}");
+        ensure!(wrong.is_none(), "read data and the data that the guest writes there: {wrong:?}");
     }
     Ok(())
 }
@@ -146,7 +146,7 @@ async fn write(disk: &VirtualDisk, offset: u64, data: &[u8]) -> Result<()> {
         }
         disk.place().device.host().reactor().step_back().await;
     }
-    bail!("nothing becomes free")
+    bail!("no block becomes free")
 }
 
 /// Fills blocks, checks that they contain what it has written, and frees them.
@@ -158,7 +158,7 @@ async fn use_again(disk: &VirtualDisk) -> Result<()> {
         for _ in 0..4 {
             let held = disk.read(block * BLOCK_BYTES, BLOCK_BYTES).await?;
             let wrong = held.iter().zip(&data).position(|(held, data)| held != data);
-            ensure!(wrong.is_none(), "round {round}: another's byte at {wrong:?}");
+            ensure!(wrong.is_none(), "round {round}: the other disk's data at byte {wrong:?}");
         }
         let released = disk.unmap(block * BLOCK_BYTES, BLOCK_BYTES).await?;
         ensure!(released == BLOCK_BYTES, "round {round}: {released} bytes were released");
@@ -265,7 +265,7 @@ impl Area {
             _ => {
                 let read = self.disk.read(offset, 64 * KIB).await?;
                 let is_right = read == self.held[at..at + read.len()];
-                ensure!(is_right, "block {} is not what is left", self.first + block);
+                ensure!(is_right, "block {} differs from its expected content", self.first + block);
                 Ok(())
             }
         }

@@ -91,8 +91,8 @@ impl Initiator {
         let answer = this.receive()?;
         ensure!(answer.opcode() == opcode::LOGIN_RESPONSE, "no login response: {answer:02X?}");
         let (class, detail) = (answer.header[36], answer.header[37]);
-        ensure!(class == 0, "the login is refused: {class:02X}{detail:02X}h");
-        ensure!(answer.header[1] & 0x83 == 0x83, "the login goes on: {:02X?}", answer.header);
+        ensure!(class == 0, "the login was refused: {class:02X}{detail:02X}h");
+        ensure!(answer.header[1] & 0x83 == 0x83, "the login did not end: {:02X?}", answer.header);
         this.tsih = u16::from_be_bytes([answer.header[14], answer.header[15]]);
         Ok(this)
     }
@@ -112,9 +112,9 @@ impl Initiator {
         Ok(self.stream.write_all(&pdu.bytes())?)
     }
 
-    /// Receives the next PDU. Pings are answered on the way.
+    /// Receives the next PDU. Responds to pings on the way.
     pub fn receive(&mut self) -> Result<Pdu> {
-        self.receive_until(Instant::now() + HANG)?.context("no answer")
+        self.receive_until(Instant::now() + HANG)?.context("no response")
     }
 
     /// The same; returns `None` if nothing arrived in time.
@@ -231,7 +231,9 @@ impl Initiator {
     pub fn answer(&mut self, r2t: &Pdu, data: &[u8]) -> Result<()> {
         ensure!(r2t.opcode() == opcode::R2T, "no R2T: {:02X?}", r2t.header);
         let (start, length) = (r2t.field(40) as usize, r2t.field(44) as usize);
-        let wanted = data.get(start..start + length).context("it asks for more than there is")?;
+        let wanted = data
+            .get(start..start + length)
+            .context("the R2T requests more than the command has")?;
         self.answer_with(r2t, wanted)
     }
 
@@ -265,7 +267,7 @@ impl Initiator {
                 Ok(0) => bail!("the target closed the connection"),
                 Ok(count) => bytes = &bytes[count..],
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    ensure!(Instant::now() < deadline, "the target takes no data");
+                    ensure!(Instant::now() < deadline, "the target accepts no data");
                     self.take_in(BLOCKED)?;
                 }
                 Err(error) => return Err(error.into()),
@@ -293,7 +295,7 @@ impl Initiator {
         let mut data = vec![0; in_bytes];
         loop {
             let pdu = self.receive()?;
-            ensure!(pdu.tag() == sent.tag, "an answer to something else: {:02X?}", pdu.header);
+            ensure!(pdu.tag() == sent.tag, "a response to another command: {:02X?}", pdu.header);
             match pdu.opcode() {
                 opcode::R2T => self.answer(&pdu, out)?,
                 opcode::SCSI_RESPONSE if pdu.header[3] == 2 => return Ok((2, pdu.data)),
@@ -306,7 +308,7 @@ impl Initiator {
                         return Ok((pdu.header[3], data));
                     }
                 }
-                _ => bail!("an unexpected answer: {:02X?}", pdu.header),
+                _ => bail!("an unexpected response: {:02X?}", pdu.header),
             }
         }
     }

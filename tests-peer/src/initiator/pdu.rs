@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pdu_is_the_same_behind_the_wire() {
+    fn a_pdu_round_trips() {
         let pdu = Pdu::new(opcode::LOGIN, 0x87).with(16, 7).with_data(b"key=value\0");
         let mut wire = pdu.bytes();
         assert_eq!(wire.len(), 60);

@@ -77,10 +77,7 @@ pub fn check(initial: &[Value], steps: &[Step], turns: usize) -> Verdict {
     let mut shrunk = steps.to_vec();
     if let Err(wrong) = tighten(initial, &mut shrunk) {
         let what = steps[wrong].action.describe(initial);
-        return Verdict::Wrong(format!(
-            "there is no time for command {}: {what}",
-            steps[wrong].command
-        ));
+        return Verdict::Wrong(format!("command {} fits nowhere: {what}", steps[wrong].command));
     }
     // The worst result of all: an error in one part is an error.
     let mut verdict = Verdict::Linearizable;
@@ -89,7 +86,7 @@ pub fn check(initial: &[Value], steps: &[Step], turns: usize) -> Verdict {
             Verdict::Linearizable => {}
             Verdict::Undecided => verdict = Verdict::Undecided,
             Verdict::Wrong(why) => {
-                return Verdict::Wrong(format!("{why}\nAll of these:{}", list(&part, initial)));
+                return Verdict::Wrong(format!("{why}\nAll steps:{}", list(&part, initial)));
             }
         }
     }
@@ -375,11 +372,11 @@ impl<'a> Checker<'a> {
 
     fn describe(&self, choices: &[usize]) -> String {
         let (taken, all) = (self.taken_count, self.steps.len());
-        let mut text = format!("{taken} of {all} steps are in order, and none of these fits then:");
+        let mut text = format!("{taken} of {all} steps can be ordered; none of these fits next:");
         for index in choices.iter().rev().take(12) {
             let step = &self.steps[*index];
             let what = step.action.describe(&self.state);
-            let maybe = if step.certain { "" } else { " (perhaps)" };
+            let maybe = if step.certain { "" } else { " (possibly)" };
             let (start, end) = (step.start / 1000, step.end / 1000);
             text += &format!("\n  command {}, {start}..{end} us{maybe}: {what}", step.command);
         }

@@ -49,7 +49,7 @@ fn swap(at: usize, expected: &[Value], values: &[Value], swap: Swap) -> Action {
 }
 
 #[test]
-fn one_after_the_other_is_right() {
+fn sequential_commands_are_accepted() {
     let history = History::default()
         .add(write(0, &[1, 2]), 0, 1)
         .add(read(0, &[1, 2]), 2, 3)
@@ -62,7 +62,7 @@ fn one_after_the_other_is_right() {
 }
 
 #[test]
-fn what_overlaps_may_have_either_order_but_one() {
+fn overlapping_commands_may_have_either_order_but_only_one() {
     let both = |second: Value, third: Value| {
         History::default()
             .add(write(0, &[1]), 0, 10)
@@ -115,7 +115,7 @@ fn a_torn_compare_and_write_is_found() {
 }
 
 #[test]
-fn a_write_may_be_seen_in_parts_of_4_kib_and_in_no_others() {
+fn a_write_is_atomic_only_within_4_kib() {
     let half = |values: &[Value]| {
         History::default().add(write(4, &[1, 2, 3, 4, 5, 6, 7, 8]), 0, 10).add(
             read(4, values),
@@ -152,7 +152,7 @@ fn a_miscompare_reports_the_first_byte() {
 }
 
 #[test]
-fn an_aborted_command_is_there_before_the_answer_or_never() {
+fn an_aborted_command_takes_effect_before_the_response_or_never() {
     let seen = |first: Value, second: Value| {
         History::default().perhaps(write(0, &[1]), 0, 10).add(read(0, &[first]), 2, 4).add(
             read(0, &[second]),
@@ -188,7 +188,7 @@ fn an_aborted_command_is_there_before_the_answer_or_never() {
 
 /// Activity in unrelated cells does not use up its search.
 #[test]
-fn an_aborted_command_is_not_forgotten_over_others() {
+fn an_aborted_command_is_remembered_across_others() {
     let history = History::default()
         .perhaps(write(0, &[0, 1]), 0, 10)
         .perhaps(write(0, &[0, 0]), 11, 12)
@@ -199,7 +199,7 @@ fn an_aborted_command_is_not_forgotten_over_others() {
 }
 
 #[test]
-fn a_copy_is_of_one_moment() {
+fn a_copy_reads_one_point_in_time() {
     let copied = |values: &[Value]| {
         History::default()
             .add(write(0, &[1]), 0, 1)
@@ -224,7 +224,7 @@ fn a_copy_is_of_one_moment() {
 /// A value that a copy overwrites is written again by another copy, from the target of an earlier
 /// one.
 #[test]
-fn a_copy_of_a_copy_brings_a_value_again() {
+fn a_copy_of_a_copy_restores_an_earlier_value() {
     let history = History::default()
         .add(write(0, &[5]), 0, 1)
         .add(write(6, &[7]), 0, 1)
@@ -238,7 +238,7 @@ fn a_copy_of_a_copy_brings_a_value_again() {
 
 /// A value that a later step overwrites must be seen before: the order of taking matters.
 #[test]
-fn the_search_goes_back_where_it_has_to() {
+fn the_search_backtracks() {
     let mut history = History::default();
     for number in 0..12 {
         history = history.add(write(0, &[number + 1]), 0, 100);
@@ -254,7 +254,7 @@ fn the_search_goes_back_where_it_has_to() {
 }
 
 #[test]
-fn a_search_that_is_too_long_says_so() {
+fn a_search_over_its_limit_is_undecided() {
     let mut history = History::default();
     for number in 0..8 {
         history = history.add(write(number as usize, &[number + 1]), 0, 100);
@@ -265,7 +265,7 @@ fn a_search_that_is_too_long_says_so() {
 }
 
 #[test]
-fn blocks_hold_their_values() {
+fn blocks_round_trip_their_values() {
     let values = [0, 1, 0x0102_0304];
     let bytes = bytes_of(&values);
     assert_eq!(values_of(&bytes).ok(), Some(values.to_vec()));
@@ -277,7 +277,7 @@ fn blocks_hold_their_values() {
 }
 
 #[test]
-fn a_repeated_lock_gets_the_right_answer() {
+fn a_repeated_compare_and_write_gets_the_true_result() {
     // Its first response was lost with the connection, at 5; it is sent again at 6.
     let lost = || History::default().perhaps(swap(0, &[0], &[7], Swap::Unknown), 0, 5);
     let again = |answer| lost().add(swap(0, &[0], &[7], answer), 6, 9);

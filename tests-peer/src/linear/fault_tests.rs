@@ -169,7 +169,7 @@ impl Race {
 }
 
 #[test]
-fn right_histories_are_taken() {
+fn correct_histories_are_accepted() {
     let mut undecided = 0;
     for seed in 0..SEEDS * 5 {
         match Race::run(seed, Fault::None) {

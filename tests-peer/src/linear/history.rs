@@ -110,7 +110,7 @@ impl Action {
             found.map_or_else(String::new, |offset| {
                 let (value, held) = (values[offset], state[at + offset]);
                 let all = runs(at, values, state);
-                format!("; {value:x} in cell {} where {held:x} would be ({all})", at + offset)
+                format!("; {value:x} in cell {} instead of {held:x} ({all})", at + offset)
             })
         };
         match self {
@@ -121,7 +121,7 @@ impl Action {
             Self::Compare { at, expected, values, swap } => {
                 let (count, differ, brings) =
                     (values.len(), differ(*at, expected), runs(*at, values, state));
-                format!("COMPARE AND WRITE of {count} at {at}: {swap:?}{differ}; brings {brings}")
+                format!("COMPARE AND WRITE of {count} at {at}: {swap:?}{differ}; returned {brings}")
             }
             Self::Copy { from, to, count } => format!("copy of {count} from {from} to {to}"),
         }
@@ -209,7 +209,7 @@ pub fn list(steps: &[Step], initial: &[Value]) -> String {
     let mut steps: Vec<&Step> = steps.iter().collect();
     steps.sort_by_key(|step| (step.start, step.end));
     let line = |step: &Step| {
-        let maybe = if step.certain { "" } else { " (perhaps)" };
+        let maybe = if step.certain { "" } else { " (possibly)" };
         let what = step.action.describe(initial);
         format!("\n  command {}, {}..{} ns{maybe}: {what}", step.command, step.start, step.end)
     };

@@ -51,7 +51,7 @@ mod tests {
     use crate::linear::history::Action;
 
     #[test]
-    fn what_a_step_connects_is_one_part() {
+    fn cells_that_a_step_connects_form_one_part() {
         let action = |action| Step { action, start: 0, end: 1, certain: true, command: 0 };
         let write = |at, count| action(Action::Write { at, values: vec![1; count] });
         let copy = action(Action::Copy { from: 1, to: 9, count: 1 });

@@ -29,7 +29,7 @@ impl<T> Rounds<T> {
             }
             let seen = match &mut worker {
                 Ok(round) => round(),
-                Err(error) => Err(anyhow!("a host could not begin: {error:#}")),
+                Err(error) => Err(anyhow!("a host could not start: {error:#}")),
             };
             self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
             self.barrier.wait();

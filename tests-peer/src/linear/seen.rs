@@ -12,7 +12,7 @@ use super::zone::{Planned, VOLUMES, Values};
 pub struct Field {
     /// The only clock.
     pub clock: Instant,
-    /// Values that nobody else writes.
+    /// Values that no other session writes.
     pub values: Values,
     /// The volumes' names.
     pub names: [Naa; VOLUMES],
@@ -34,7 +34,7 @@ pub struct Seen {
     pub commands: usize,
     /// The number of COMPARE AND WRITEs with GOOD, and with MISCOMPARE.
     pub compared: (usize, usize),
-    /// The number of commands aborted before they were answered.
+    /// The number of commands aborted before their response.
     pub aborted: usize,
 }
 
@@ -65,14 +65,14 @@ impl Seen {
     }
 }
 
-/// Returns what an answered command did.
+/// Returns what a command with a response did.
 pub fn read_end(planned: &Planned, status: &Status, bytes: &[u8]) -> Result<Action> {
     match (status, &planned.action) {
         (Status::Good, _) => planned.done(bytes),
         (Status::CheckCondition(sense), Action::Compare { .. })
             if (sense.key, sense.asc_ascq) == (0x0e, 0x1d00) =>
         {
-            let place = information(&sense.raw).context("MISCOMPARE without a place")?;
+            let place = information(&sense.raw).context("MISCOMPARE without an offset")?;
             Ok(planned.ended(Swap::Miscompare(place as usize)))
         }
         (status, action) => bail!("{action:x?} ended with {status}"),

@@ -63,7 +63,7 @@ fn in_networks(
     let nets = match Nets::new() {
         Ok(nets) => nets,
         Err(error) => {
-            let why = format!("no network namespaces, or no nft, here: {error:#}");
+            let why = format!("network namespaces or nft are not available: {error:#}");
             report.skip("two controllers with a link over the network", &why);
             return Ok(());
         }
@@ -161,10 +161,10 @@ fn slowed(site: &Site, hosts: &[Host]) -> Result<String> {
     let stayed = stays(site, &before);
     let killed = go_on_for(FEW, hosts, || signal(before[1].pid, "KILL"));
     site.nets.hurry(cable)?;
-    let told = worked.context("while it was slow")?;
+    let told = worked.context("while the cable was slow")?;
     stayed?;
-    killed.context("the other one is killed while it is slow")?;
-    go_on(hosts, || Ok(())).context("when it was quick again")?;
+    killed.context("the other controller is killed while the cable is slow")?;
+    go_on(hosts, || Ok(())).context("when the cable was fast again")?;
     Ok(told)
 }
 
@@ -172,7 +172,7 @@ fn slowed(site: &Site, hosts: &[Host]) -> Result<String> {
 fn stays(site: &Site, before: &[crate::pair::Found; 2]) -> Result<()> {
     let after = site.both()?;
     let [before, after] = [before, &after].map(|both| (both[0].name.clone(), both[0].pid));
-    ensure!(before == after, "{before:?} had the pool, and now {after:?} has");
+    ensure!(before == after, "{before:?} had the pool, now {after:?} has it");
     Ok(())
 }
 
@@ -192,11 +192,11 @@ fn switched(site: &Site, hosts: &[Host]) -> Result<String> {
         asked = Some(site.switch(before.number())?);
         let begin = Instant::now();
         while site.listed()?.is_none_or(|(number, _)| number == before.number()) {
-            ensure!(begin.elapsed() < READY, "{} has the pool still", before.name);
+            ensure!(begin.elapsed() < READY, "{} still has the pool", before.name);
         }
         Ok(())
     });
-    // It would wait for the new owner, which answers on the other machine.
+    // It would wait for the new owner, which responds on the other machine.
     asked.into_iter().for_each(process::end);
     let told = told?;
     let [after, _] = site.both()?;
@@ -218,8 +218,11 @@ fn cut(site: &Site, hosts: &[Host], at: &[usize]) -> Result<String> {
     let alone = site.listed();
     let lost = site.nets.heal()?;
     let meanwhile = meanwhile.context("the host at the owner")?;
-    let (_, alone) = alone?.context("nobody has the pool")?;
-    ensure!(alone.len() == 1, "the other one is said to be there, over a cable that is cut");
+    let (_, alone) = alone?.context("no controller has the pool")?;
+    ensure!(
+        alone.len() == 1,
+        "the other controller is reported as present although the cable is cut"
+    );
     let afterwards = go_on(hosts, || Ok(())).context("afterwards")?;
     stays(site, &before)?;
     Ok(format!("{lost} lost, at the owner {meanwhile}, then {afterwards}"))
@@ -243,7 +246,7 @@ fn across(targets: &[Target]) -> Result<String> {
     for (from, to, lba) in [(here, there, 8), (there, here, 8 + u64::from(blocks))] {
         connect(from)?.write(lba, bytes.clone(), BLOCK)?;
         let found = connect(to)?.read(lba, blocks, BLOCK)?;
-        ensure!(found == bytes, "not what was written at {}", from.portal);
+        ensure!(found == bytes, "other data than was written at {}", from.portal);
     }
     Ok(String::new())
 }
@@ -269,7 +272,7 @@ fn registered(site: &Site, targets: &[Target]) -> Result<String> {
         signal(owner.pid, "KILL")?;
         let begin = Instant::now();
         while site.listed()?.is_none_or(|(number, _)| number == owner.number()) {
-            ensure!(begin.elapsed() < READY, "nobody took over from {}", owner.name);
+            ensure!(begin.elapsed() < READY, "no controller took over from {}", owner.name);
         }
         if is_cut {
             site.nets.heal()?;
@@ -314,7 +317,7 @@ fn late_write(site: &Site, targets: &[Target]) -> Result<String> {
             found == [0xee; BLOCK as usize],
             "to the owner {to_owner}: it ended with {status:?}"
         );
-        ensure!(status.is_none(), "it was answered, {status:?}, over a cable that was cut");
+        ensure!(status.is_none(), "it got {status:?} over a cut cable");
     }
     Ok(String::new())
 }
@@ -332,5 +335,5 @@ fn end_of(session: &mut Session) -> Result<Option<Status>> {
             return Ok(None);
         }
     }
-    Err(anyhow!("it was never answered, and its connection never lost"))
+    Err(anyhow!("it got no response, and its connection was not lost"))
 }

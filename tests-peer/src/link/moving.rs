@@ -43,7 +43,7 @@ pub fn run(report: &mut Report, arguments: &Arguments, site: &mut Site) -> Resul
         let begin = Instant::now();
         while (0..2).map(|number| holders(site, number)).any(|it| !it.is_ok_and(|it| it.is_empty()))
         {
-            ensure!(begin.elapsed() < MOVED, "an address is left");
+            ensure!(begin.elapsed() < MOVED, "an address was not released");
             thread::sleep(Duration::from_millis(100));
         }
         site.inspect()?;
@@ -115,7 +115,7 @@ fn isolated(site: &Site, hosts: &[Host], targets: &[Target]) -> Result<String> {
         back = wait(site, [0, 1])?;
         Ok(())
     });
-    gone_on.context("when it had come back")?;
+    gone_on.context("after it came back")?;
     stays(site, &before)?;
     Ok(format!("moved after {} ms, back after {} ms, {told}", took.as_millis(), back.as_millis()))
 }
@@ -136,7 +136,7 @@ fn died(site: &mut Site, hosts: &[Host], targets: &[Target]) -> Result<String> {
         site.start(number, "secret")?;
         wait(site, [0, 1]).map(drop)
     });
-    gone_on.context("when its machine had come back")?;
+    gone_on.context("after its machine came back")?;
     let [now, _] = site.both()?;
     ensure!(now.number() == taker, "{} has the pool", now.name);
     Ok(format!("moved after {} ms, {told}", took.as_millis()))
@@ -154,7 +154,7 @@ fn keep(site: &Site, hosts: &[Host]) -> Result<String> {
         .map(|number| site.whole_log(number).matches("of the other controller is here").count());
     let moved: usize = moved.sum();
     // Two of each: of the machine that was alone, and of the one that died.
-    ensure!(moved == 4, "addresses of the other one have come {moved} times");
+    ensure!(moved == 4, "addresses of the other controller were taken over {moved} times");
     site.both()?;
     Ok(switched)
 }

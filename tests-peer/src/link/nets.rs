@@ -127,7 +127,7 @@ impl Nets {
             let words: Vec<&str> = listed.text.split_whitespace().collect();
             let counted = words.windows(2).find(|pair| pair[0] == "packets");
             let counted = counted.and_then(|pair| pair[1].parse::<u64>().ok());
-            lost += counted.context("nft counts nothing")?;
+            lost += counted.context("nft reports no counter")?;
             self.inside(part(number), &["nft", "delete", "table", "inet", "cut"])?;
         }
         ensure!(lost > 0, "nothing was lost on the cable");
@@ -176,11 +176,11 @@ impl Nets {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let told = program.stdout.take().context("it says nothing")?;
+        let told = program.stdout.take().context("its output is not available")?;
         let mut line = String::new();
         BufReader::new(told).read_line(&mut line)?;
         let cable = SlowCable { program };
-        ensure!(line.trim() == "ready", "there can be no slow cable here");
+        ensure!(line.trim() == "ready", "a slow cable is not possible here");
         for (number, end) in ends.iter().enumerate() {
             self.inside("hosts", &["ip", "link", "set", end, "netns", self.name(part(number))?])?;
             self.inside(part(number), &["ip", "link", "set", end, "up"])?;
@@ -215,7 +215,7 @@ impl Drop for SlowCable {
     fn drop(&mut self) {
         // It ends with its input.
         drop(self.program.stdin.take());
-        // There is nobody to report to.
+        // Errors can't be reported from here.
         let _ = self.program.wait();
     }
 }
@@ -223,7 +223,7 @@ impl Drop for SlowCable {
 impl Drop for Nets {
     fn drop(&mut self) {
         for name in &self.names {
-            // There is nobody to report to.
+            // Errors can't be reported from here.
             let _ = ip(&["netns", "del", name]);
         }
     }

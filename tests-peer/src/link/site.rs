@@ -106,7 +106,7 @@ impl Site {
 
     /// Kills a controller and its supervisor, like a machine that dies.
     pub fn kill(&mut self, found: &Found) -> Result<()> {
-        let child = self.running[found.number()].take().context("it does not run")?;
+        let child = self.running[found.number()].take().context("the controller is not running")?;
         crate::controllers::signal(child.id().into(), "KILL")?;
         crate::controllers::signal(found.pid, "KILL")?;
         process::end(child);
@@ -115,7 +115,7 @@ impl Site {
 
     /// Asks a controller to end (SIGTERM to its supervisor), and waits for that.
     pub fn stop(&mut self, number: usize) -> Result<()> {
-        let mut child = self.running[number].take().context("it does not run")?;
+        let mut child = self.running[number].take().context("the controller is not running")?;
         let pid = child.id().to_string();
         let asked = command::run(5, "kill", &["-TERM", &pid]).and_then(Finished::good);
         let begin = Instant::now();
@@ -152,7 +152,7 @@ impl Site {
         command::run(60, &self.program.display().to_string(), words)
     }
 
-    /// Runs a verb, which the owner answers.
+    /// Runs a verb, which the owner executes.
     pub fn verb(&self, words: &[&str]) -> Result<Value> {
         let begin = Instant::now();
         loop {
@@ -230,12 +230,12 @@ impl Site {
         std::fs::read_to_string(self.path(&format!("{}.log", part(number)))).unwrap_or_default()
     }
 
-    /// Returns the end of it.
+    /// Returns the end of a machine's log.
     pub fn log(&self, number: usize) -> String {
         command::tail(&self.whole_log(number), 20)
     }
 
-    /// Runs `inspect` on the pool while nobody serves it.
+    /// Runs `inspect` on the pool while no process serves it.
     pub fn inspect(&self) -> Result<()> {
         self.holdfast(&["inspect", &self.text("pool")])?.good().map(drop)
     }

@@ -73,12 +73,12 @@ fn idle(site: &Site, targets: &[Target]) -> Result<String> {
     let bytes = Random::new(3).bytes(1 << 20);
     let blocks = bytes.len() as u32 / BLOCK;
     session.write(4096, bytes.clone(), BLOCK)?;
-    ensure!(session.read(4096, blocks, BLOCK)? == bytes, "not what was written");
+    ensure!(session.read(4096, blocks, BLOCK)? == bytes, "other data than was written");
     let begin = Instant::now();
     for mut stream in all {
         stream.set_read_timeout(Some(LATE))?;
         let read = stream.read(&mut [0; 1]);
-        ensure!(matches!(read, Ok(0)) || is_reset(&read), "one of them got something: {read:?}");
+        ensure!(matches!(read, Ok(0)) || is_reset(&read), "one of them received data: {read:?}");
     }
     ensure!(begin.elapsed() < LATE, "they were not closed in time");
     super::stays(site, &before)?;
@@ -106,7 +106,7 @@ fn noise(site: &Site, targets: &[Target]) -> Result<String> {
         let read = stream.read_to_end(&mut told);
         ensure!(read.is_ok() || is_reset(&read), "not closed: {read:?}");
         // A TLS alert, at most.
-        ensure!(told.len() <= 64, "it was told {} bytes", told.len());
+        ensure!(told.len() <= 64, "it received {} bytes", told.len());
     }
     serves(targets)?;
     site.both()?;
@@ -116,7 +116,7 @@ fn noise(site: &Site, targets: &[Target]) -> Result<String> {
 fn without_key(site: &Site) -> Result<String> {
     let address = door(site)?;
     let told = command::run(20, "openssl", &["s_client", "-connect", &address, "-tls1_3"])?;
-    ensure!(told.code != 0, "openssl was let in:\n{}", told.text);
+    ensure!(told.code != 0, "openssl was accepted:\n{}", told.text);
     site.both()?;
     let alert = told.text.lines().find(|line| line.contains("alert"));
     Ok(alert
@@ -133,11 +133,11 @@ fn other_secret(site: &mut Site, targets: &[Target; 2]) -> Result<String> {
     site.start(other.number(), "another")?;
     let begin = Instant::now();
     while !site.whole_log(other.number()).contains("another secret") {
-        ensure!(begin.elapsed() < READY, "it does not say so:\n{}", site.log(other.number()));
+        ensure!(begin.elapsed() < READY, "it does not report that:\n{}", site.log(other.number()));
         thread::sleep(Duration::from_millis(50));
     }
-    let (_, ready) = site.listed()?.context("nobody has the pool")?;
-    ensure!(ready.len() == 1, "it is taken for the other controller");
+    let (_, ready) = site.listed()?.context("no controller has the pool")?;
+    ensure!(ready.len() == 1, "it was accepted as the other controller");
     connect(&targets[owner.number()])?;
     site.stop(other.number())?;
     site.start(other.number(), "secret")?;

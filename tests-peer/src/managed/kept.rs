@@ -53,7 +53,7 @@ impl Kept {
         for (list, items) in &self.0 {
             let after = found.0.get(list).context("a list is missing")?;
             for (before, after) in items.iter().zip(after) {
-                ensure!(before == after, "{list}: {before} has become {after}");
+                ensure!(before == after, "{list}: {before} became {after}");
             }
             ensure!(items.len() == after.len(), "{list}: {} of {}", after.len(), items.len());
         }

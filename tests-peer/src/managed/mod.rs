@@ -95,15 +95,15 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
         array.kill()?;
         let took = array.start()?;
         good.verify(&mut Session::connect(&watched.config())?)?;
-        let kept = kept.context("nothing is known of before")?;
+        let kept = kept.context("the state before the kill was not recorded")?;
         let detail = kept.check(&World::new(&array, &good)?)?;
         Ok(format!("{detail}; ready in {} ms", took.as_millis()))
     });
     Ok(())
 }
 
-/// Writes 2% of the pool, after what the other host writes: the alert of space stays open whatever
-/// reclaim frees.
+/// Writes 2% of the pool, after what the other host writes: the space alert stays open however
+/// much reclaim frees.
 fn fill_two_percent(watched: &Target) -> Result<()> {
     const MIB: usize = 1 << 20;
     let (mut session, mut random) = (Session::connect(&watched.config())?, Random::new(2));

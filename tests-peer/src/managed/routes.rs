@@ -91,7 +91,7 @@ pub fn operations(description: &Value) -> Result<Vec<Operation>> {
 pub fn of<'a>(operations: &'a [Operation], request: &Request) -> Result<&'a Operation> {
     let found = operations.iter().filter(|operation| operation.matches(request));
     let found = found.min_by_key(|operation| operation.path.matches('{').count());
-    found.with_context(|| format!("the description does not have {}", request.says()))
+    found.with_context(|| format!("the description does not contain {}", request.says()))
 }
 
 /// Checks that each operation was used, or is one of those `without_row`, and that none of these
@@ -110,12 +110,12 @@ pub fn check_all(
         .filter(|it| !used.contains(&key(it)) && !without(&it.method, &it.path))
         .map(|it| format!("{} {}", it.method, it.path))
         .collect();
-    ensure!(missing.is_empty(), "no row has\n{}", missing.join("\n"));
+    ensure!(missing.is_empty(), "no row covers\n{}", missing.join("\n"));
     for (method, path, why) in without_row {
         let is_there = operations.iter().any(|it| it.method == *method && it.path == *path);
-        ensure!(is_there, "the description does not have {method} {path} ({why})");
+        ensure!(is_there, "the description does not contain {method} {path} ({why})");
         let is_used = used.contains(&((*method).to_owned(), (*path).to_owned()));
-        ensure!(!is_used, "a row has {method} {path}: it is listed without need ({why})");
+        ensure!(!is_used, "a row covers {method} {path}: remove it from the exceptions ({why})");
     }
     let served = operations.iter().filter(|it| it.is_served).count();
     Ok(format!("{} operations, {served} of them served", operations.len()))
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_of_the_operation_whose_path_it_has() {
+    fn a_request_is_matched_to_its_operation_by_path() {
         let all = described();
         let path = |method, path: &str| {
             of(&all, &Request::new(method, path)).ok().map(|operation| operation.path.as_str())
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_no_row_has_is_an_error() {
+    fn an_operation_without_a_row_is_an_error() {
         let all = described();
         let key = |operation: &Operation| (operation.method.clone(), operation.path.clone());
         let mut used: BTreeSet<_> = all.iter().map(key).collect();
@@ -164,13 +164,13 @@ mod tests {
         assert_eq!(says(&used, &[]), "4 operations, 3 of them served");
         let one = ("GET", "/v1/things/{name}", "it takes a day");
         let needless =
-            "a row has GET /v1/things/{name}: it is listed without need (it takes a day)";
+            "a row covers GET /v1/things/{name}: remove it from the exceptions (it takes a day)";
         assert_eq!(says(&used, &[one]), needless);
         used.remove(&("GET".to_owned(), "/v1/things/{name}".to_owned()));
-        assert_eq!(says(&used, &[]), "no row has\nGET /v1/things/{name}");
+        assert_eq!(says(&used, &[]), "no row covers\nGET /v1/things/{name}");
         assert_eq!(says(&used, &[one]), "4 operations, 3 of them served");
         let gone = ("PUT", "/v1/things", "nobody puts");
-        let error = "the description does not have PUT /v1/things (nobody puts)";
+        let error = "the description does not contain PUT /v1/things (nobody puts)";
         assert_eq!(says(&used, &[one, gone]), error);
     }
 }

@@ -63,7 +63,7 @@ fn alerts(world: &World) -> Result<String> {
     for n in 0..STRANGERS {
         let stranger = world.array.target(1)?.as_initiator(&format!("{STRANGER}-{n}"));
         for _ in 0..REFUSALS {
-            ensure!(Session::connect(&stranger.config()).is_err(), "a stranger is let in");
+            ensure!(Session::connect(&stranger.config()).is_err(), "a stranger can log in");
         }
     }
     let begin = Instant::now();

@@ -68,7 +68,7 @@ impl<'a> Hosts<'a> {
 
     /// Reads every cell of the volume to which a session is connected.
     pub fn look(&mut self, index: usize, what: &Planned) -> Result<Seen> {
-        let host = self.hosts.get_mut(index).context("no such session")?;
+        let host = self.hosts.get_mut(index).context("the session does not exist")?;
         let mut seen = Seen::default();
         let start = self.field.now();
         let completion = host.session.execute(what.cdb, what.data())?;
@@ -94,7 +94,7 @@ impl Host<'_> {
 
     fn ended(&mut self, field: &Field, completion: &Completion, seen: &mut Seen) -> Result<()> {
         let end = field.now();
-        let (planned, start) = self.current.take().context("an answer to nothing")?;
+        let (planned, start) = self.current.take().context("a response that matches no command")?;
         let action = read_end(&planned, &completion.status, &completion.buffer)?;
         self.planner.learn(&action);
         seen.add(action, (start, end), true);
@@ -164,7 +164,7 @@ impl<'a> Aborter<'a> {
                 opcode::TASK_MANAGEMENT_RESPONSE if pdu.tag() == management => {
                     return self.aborted(&planned, (start, now), pdu.header[2], answered, seen);
                 }
-                _ => bail!("an unexpected answer: {:02X?}", pdu.header),
+                _ => bail!("an unexpected response: {:02X?}", pdu.header),
             }
         }
     }
@@ -187,7 +187,7 @@ impl<'a> Aborter<'a> {
                 seen.add(planned.action.clone(), (start, end), false);
             }
             (answered, response) => {
-                bail!("ABORT TASK was answered with {response}; its task: {answered:?}")
+                bail!("ABORT TASK got response {response}; its task: {answered:?}")
             }
         }
         Ok(())

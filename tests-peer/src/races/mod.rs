@@ -55,7 +55,7 @@ fn race(array: &Array, targets: [&Target; VOLUMES], arguments: &Arguments) -> Re
         let name = Session::connect(&target.config())?.naa()?;
         names.push(name.context("a volume has no NAA name")?);
     }
-    let names = names.try_into().map_err(|_| anyhow!("there are two volumes"))?;
+    let names = names.try_into().map_err(|_| anyhow!("the number of volumes is fixed"))?;
     let field = Field { clock: Instant::now(), values: Values::default(), names };
     let shared = Rounds::new(THREADS + ABORTERS);
     let place = |index: usize| {
@@ -123,7 +123,7 @@ fn referee(
     let (won, lost) = all.compared;
     // 2%, and one if there are few rounds.
     ensure!(undecided * 50 <= rounds + 50, "{undecided} of {rounds} rounds could not be judged");
-    ensure!(won > 0 && lost > 0 && all.aborted > 0, "{won} won, {lost} lost: that was no race");
+    ensure!(won > 0 && lost > 0 && all.aborted > 0, "{won} won, {lost} lost: there was no race");
     let (judged, commands, aborted) = (rounds - undecided, all.commands, all.aborted);
     Ok(format!(
         "{judged} of {rounds} rounds judged, {commands} commands; \
@@ -139,7 +139,7 @@ fn one_round(shared: &Rounds<Seen>) -> Result<Seen> {
     Ok(all)
 }
 
-/// Reads all cells while nobody writes.
+/// Reads all cells while no session writes.
 fn look(own: &mut Hosts<'_>) -> Result<Seen> {
     let mut seen = Seen::default();
     for volume in 0..VOLUMES {

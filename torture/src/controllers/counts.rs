@@ -1,4 +1,4 @@
-//! ! Statistics of a run of two controllers, including how long hosts waited for a response.
+//! Statistics of a run of two controllers, including how long hosts waited for a response.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -16,7 +16,7 @@ pub const PATHS: [&str; 3] = ["at the owner", "at the other controller", "with b
 #[derive(Default)]
 pub struct Counts {
     faults: BTreeMap<Fault, u64>,
-    /// / The longest time without a response of each host in each round, in nanoseconds, by fault
+    /// The longest time without a response of each host in each round, in nanoseconds, by fault
     /// and by the place of the host's path.
     gaps: BTreeMap<Fault, [Vec<u64>; 3]>,
     pub rounds: u64,
@@ -58,7 +58,7 @@ impl Counts {
         }
     }
 
-    /// / Adds the longest time that a host waited for a response, by the place of its path in
+    /// Adds the longest time that a host waited for a response, by the place of its path in
     /// [`PATHS`].
     pub fn add_gap(&mut self, fault: Fault, path: usize, nanoseconds: u64) {
         self.gaps.entry(fault).or_default()[path].push(nanoseconds);

@@ -1,4 +1,4 @@
-//! ! Hosts that work on a few blocks, log in again at once when a connection is lost, and repeat
+//! Hosts that work on a few blocks, log in again at once when a connection is lost, and repeat
 //! commands that got no response.
 //!
 //! A command without a response may take effect until the same session is reinstated at the same
@@ -22,7 +22,7 @@ const DEPTH: usize = 2;
 /// The longest pause of a host between commands, in microseconds: longer histories take longer to
 /// judge.
 const PAUSE_US_MAX: u64 = 8_000;
-/// / How long a host may wait for a response.
+/// How long a host may wait for a response.
 const STILL: Duration = Duration::from_secs(60);
 /// The pause after a refused connection.
 const REFUSED_PAUSE: Duration = Duration::from_millis(5);
@@ -45,7 +45,7 @@ pub struct Shared {
 #[derive(Default)]
 pub struct Mark {
     pub answers: AtomicU64,
-    /// / The longest time without a response, in nanoseconds.
+    /// The longest time without a response, in nanoseconds.
     pub longest: AtomicU64,
 }
 
@@ -65,7 +65,7 @@ pub struct Told {
     pub bytes: u64,
 }
 
-/// / A command without a response.
+/// A command without a response.
 struct Command {
     planned: Planned,
     token: u64,
@@ -114,9 +114,10 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// / Sends commands until it must stop, and until each of them has a response.
+    /// Sends commands until it must stop, and until each of them has a response.
     ///
-    /// # Errors A wrong response, or none.
+    /// # Errors
+    /// A wrong response, or none.
     pub fn round(&mut self) -> Result<Told> {
         let done = self.work();
         if done.is_err() {
@@ -194,7 +195,7 @@ impl<'a> Host<'a> {
         Ok(true)
     }
 
-    /// / Handles a lost connection: all commands in flight have no response.
+    /// Handles a lost connection: all commands in flight have no response.
     fn lose(&mut self) {
         self.session = None;
         self.path = (self.path + 1) % self.paths.len();

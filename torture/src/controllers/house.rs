@@ -45,9 +45,10 @@ struct Own {
 }
 
 impl House {
-    /// / Serves the pool; with the array's supervisor, or with processes that this one restarts.
+    /// Serves the pool; with the array's supervisor, or with processes that this one restarts.
     ///
-    /// # Errors If a process does not start.
+    /// # Errors
+    /// If a process does not start.
     pub fn start(mut array: Array, is_supervised: bool) -> Result<Self> {
         let own = match is_supervised {
             true => array.start().map(|_| None)?,
@@ -58,9 +59,10 @@ impl House {
         Ok(house)
     }
 
-    /// / Shuts both down cleanly, and serves again.
+    /// Shuts both down cleanly, and serves again.
     ///
-    /// # Errors If a process does not end or does not start.
+    /// # Errors
+    /// If a process does not end or does not start.
     pub fn restart(&mut self) -> Result<()> {
         self.stop()?;
         match self.own {
@@ -70,9 +72,10 @@ impl House {
         pair::both(&self.array).map(drop)
     }
 
-    /// / Shuts both down cleanly.
+    /// Shuts both down cleanly.
     ///
-    /// # Errors If a process does not end.
+    /// # Errors
+    /// If a process does not end.
     pub fn stop(&mut self) -> Result<()> {
         match &mut self.own {
             None => self.array.stop(),

@@ -48,7 +48,7 @@ use strikes::{Done, strike};
 
 /// The least log between checkpoints, so that there are many.
 const SETTINGS: &str = "checkpoint_log = \"16M\"\n";
-/// / The responses that each host must get after recovery.
+/// The responses that each host must get after recovery.
 const GO_ON: u64 = 12;
 /// How long recovery may take.
 const PATIENCE: Duration = Duration::from_secs(60);

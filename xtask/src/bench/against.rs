@@ -82,8 +82,8 @@ fn write_rows(text: &mut String, rows: &[Compared], devices: Option<u16>) -> std
     };
     writeln!(
         text,
-        "## Holdfast beside {title}\n\nBoth serve, and are loaded in turns; ratios are medians of \
-         those of neighbours.\n"
+        "## Holdfast beside {title}\n\nBoth are loaded in turns; ratios are medians of \
+         those of adjacent measurements.\n"
     )?;
     writeln!(
         text,
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_compared_and_not_medians() {
+    fn the_ratio_is_the_median_of_adjacent_pairs() {
         // The machine gets slower and slower; the second is a tenth faster each time.
         let samples = vec![rated(&[100.0, 50.0, 10.0]), rated(&[110.0, 55.0, 11.0])];
         let found = compared(&ROWS[0], samples).unwrap();

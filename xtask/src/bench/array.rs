@@ -106,8 +106,8 @@ impl Array {
         Ok(array)
     }
 
-    /// Serves a pool that no process serves, until its portal listens and LUN 1 has answered a
-    /// command. Returns how long that took from the start of the program.
+    /// Serves a pool that no process serves, until its portal listens and LUN 1 has responded to
+    /// a command. Returns how long that took from the start of the program.
     pub fn serve_timed(
         programs: &Programs,
         pool: PathBuf,
@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_found_by_names_and_in_the_first_of_a_list() {
+    fn a_number_is_found_by_field_names_or_in_a_lists_first_item() {
         let counters = serde_json::json!({"devices": [{"reads": {"ok": 7}}, {}], "none": []});
         assert_eq!(number_at(&counters, &["devices", "reads", "ok"]), Some(7));
         assert_eq!(number_at(&counters, &["devices", "reads"]), None);

@@ -252,7 +252,7 @@ fn load(lab: &Path, url: &str, pid: u32, arguments: &[String]) -> Result<Value> 
 fn number_of(report: &Value, name: &str) -> Result<f64> {
     let found = name.split('.').try_fold(report, |value, part| value.get(part));
     let number = found.and_then(Value::as_f64);
-    number.with_context(|| format!("the load generator does not tell {name}"))
+    number.with_context(|| format!("the load generator does not report {name}"))
 }
 
 /// Returns the sample with the median rate. Its other numbers are from the same run.

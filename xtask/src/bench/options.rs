@@ -136,7 +136,7 @@ impl Options {
     /// Returns one line for the rows that are compared with a peer.
     pub fn describe_load(&self) -> String {
         format!(
-            "One session, where a row does not say more; a span of {} MiB, 50% compressible data \
+            "One session unless a row says otherwise; a span of {} MiB, 50% compressible data \
              without duplicates",
             self.span >> 20
         )
@@ -145,7 +145,7 @@ impl Options {
 
 fn parse_seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse().ok().filter(|seconds| (1.0..=1e6).contains(seconds));
-    seconds.ok_or_else(|| format!("{text:?}: write seconds, 1 at least"))
+    seconds.ok_or_else(|| format!("{text:?}: write seconds, at least 1"))
 }
 
 fn parse_size(text: &str) -> Result<u64, String> {
@@ -160,5 +160,5 @@ fn parse_size(text: &str) -> Result<u64, String> {
     number
         .and_then(|number| number.checked_mul(1 << shift))
         .filter(|bytes| *bytes >= 64 << 20 && bytes % (1 << 20) == 0)
-        .ok_or_else(|| format!("{text:?}: write whole MiBs, 64M at least, such as 512M or 2G"))
+        .ok_or_else(|| format!("{text:?}: write whole MiBs, at least 64M, such as 512M or 2G"))
 }

@@ -71,7 +71,7 @@ impl Background {
                 bail!("the target ended at once ({status})");
             }
             if start.elapsed() > Duration::from_secs(10) {
-                bail!("the target does not answer");
+                bail!("the target does not respond");
             }
             std::thread::sleep(pause);
         }
@@ -118,7 +118,7 @@ pub fn words(text: &str) -> Vec<String> {
     text.split(' ').map(String::from).collect()
 }
 
-/// Returns a loopback port at which nobody listens.
+/// Returns a free loopback port.
 pub fn free_port() -> Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
     Ok(listener.local_addr()?.port())
@@ -171,7 +171,7 @@ pub fn build(options: &Options) -> Result<Programs> {
     }
     let output = command.stderr(Stdio::inherit()).output().context("starting cargo")?;
     if !output.status.success() {
-        bail!("the programs do not build");
+        bail!("the build failed");
     }
     let text = String::from_utf8_lossy(&output.stdout);
     let executable = |name: &str| {

@@ -173,7 +173,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Serves the pool, with nothing of it in memory except what is read from it.
+    /// Serves the pool with an empty cache, except for what is read into it.
     fn served<T>(
         &self,
         latency_ms: u32,
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_is_met_by_the_medians_and_by_both_figures() {
+    fn a_goal_needs_both_medians_to_meet_it() {
         let rounds = [row(10.0, 400.0, 140.0), row(10.0, 600.0, 900.0), row(9.0, 510.0, 120.0)];
         let middle = median(&rounds).unwrap();
         assert_eq!((middle.one_per_s, middle.many_per_s), (10.0, 510.0));

@@ -34,11 +34,11 @@ fn write_report(text: &mut String, results: &Results) -> std::fmt::Result {
 
 fn write_peers(text: &mut String, results: &Results) -> std::fmt::Result {
     writeln!(text, "## Holdfast beside tgt\n\n{}.\n", results.load)?;
-    writeln!(text, "Durable when a write is answered: {}.", promises(results))?;
+    writeln!(text, "Durable when a write is acknowledged: {}.", promises(results))?;
     writeln!(
         text,
         "tgt reads from the kernel's page cache (aio direct: from the device), Holdfast from a \
-         cache of its own that is given the size of the span.\n\
+         own cache of the size of the span.\n\
          CPU is the target's own, user and system, in seconds for a million commands.\n"
     )?;
     write_loads(text, results)?;
@@ -127,7 +127,7 @@ fn write_offloads(text: &mut String, results: &Results) -> std::fmt::Result {
     writeln!(
         text,
         "Offloads of Holdfast (tgt has no EXTENDED COPY, and writes the zeros of a WRITE SAME), \
-         durable when answered:\n"
+         durable when acknowledged:\n"
     )?;
     writeln!(text, "| row | /s | GB/s | p99 us | CPU | to TUR | to durable 4 KiB writes | goal |")?;
     writeln!(text, "|---|---:|---:|---:|---:|---:|---:|---|")?;

@@ -196,7 +196,7 @@ mod tests {
 
     /// Once, any directory with a pool in it was removed.
     #[test]
-    fn only_what_the_benchmark_has_made_is_removed() {
+    fn only_files_of_the_benchmark_are_removed() {
         let dir = std::env::temp_dir().join(format!("bench-clear-{}", std::process::id()));
         for name in [HOLDFAST, BEFORE, NOW, "other"] {
             let pool = dir.join(name);

@@ -104,7 +104,7 @@ pub fn check_arrows(tree: &Tree) -> Vec<Finding> {
         let manifest = match text.parse::<toml::Table>() {
             Ok(manifest) => manifest,
             Err(error) => {
-                findings.push(Finding::new(path, 0, format!("it does not parse: {error}")));
+                findings.push(Finding::new(path, 0, format!("the file does not parse: {error}")));
                 continue;
             }
         };
@@ -121,7 +121,7 @@ pub fn check_arrows(tree: &Tree) -> Vec<Finding> {
                 || dependency.for_tests && in_tests.contains(&dependency.name.as_str());
             if ours && !fits {
                 let message = format!(
-                    "`{name}` may not depend on `{}`; it may on: {}",
+                    "`{name}` may not depend on `{}`; only on: {}",
                     dependency.name,
                     if allowed.is_empty() { "nothing".to_owned() } else { allowed.join(", ") }
                 );
@@ -161,7 +161,7 @@ pub fn check_dependencies(tree: &Tree) -> Vec<Finding> {
     }
     for name in accounted {
         if !used.contains(name) {
-            let message = format!("no crate depends on `{name}` any more: take its row out");
+            let message = format!("no crate depends on `{name}`: remove its row");
             findings.push(Finding::new(DEPENDENCIES, 0, message));
         }
     }

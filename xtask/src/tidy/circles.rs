@@ -28,7 +28,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         if count > most {
             let circles: Vec<String> = circles.iter().map(|circle| circle.join(", ")).collect();
             let message = format!(
-                "{count} modules import each other in circles; {most} at most. These do: {}",
+                "{count} modules import each other in circles; at most {most}. These do: {}",
                 circles.join("; ")
             );
             findings.push(Finding::new(&root_of(tree, &name), 0, message));

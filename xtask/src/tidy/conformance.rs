@@ -23,19 +23,19 @@ static ENTRY: LazyLock<Regex> = LazyLock::new(|| {
 /// Checks that every command in the table has a row in the document, and every row a command.
 pub fn check_commands(tree: &Tree) -> Vec<Finding> {
     let (Some(table), Some(document)) = (tree.get(TABLE), tree.get(DOCUMENT)) else {
-        return vec![Finding::new(DOCUMENT, 0, format!("it, or {TABLE}, does not exist"))];
+        return vec![Finding::new(DOCUMENT, 0, format!("this file or {TABLE} does not exist"))];
     };
     let dispatched = dispatched(table);
     if dispatched.is_empty() {
-        return vec![Finding::new(TABLE, 0, "no command can be read from it")];
+        return vec![Finding::new(TABLE, 0, "no command found")];
     }
     let told: BTreeSet<String> = document.lines().filter_map(told).collect();
     let missing = dispatched
         .difference(&told)
-        .map(|row| Finding::new(DOCUMENT, 0, format!("no row begins with `{row}`")));
+        .map(|row| Finding::new(DOCUMENT, 0, format!("no row starts with `{row}`")));
     let stale = told
         .difference(&dispatched)
-        .map(|row| Finding::new(DOCUMENT, 0, format!("nothing serves `{row}`")));
+        .map(|row| Finding::new(DOCUMENT, 0, format!("no command implements `{row}`")));
     missing.chain(stale).collect()
 }
 

@@ -15,7 +15,8 @@ static LINK: LazyLock<Regex> =
 static CODE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"`[^`]*`").expect("the pattern is constant"));
 
-/// Checks that every relative link names a tracked file, and a heading of it if it names one.
+/// Checks that every relative link names a tracked file, and an existing heading if it has a
+/// fragment.
 pub fn check_links(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.ending_in(".md") {
@@ -40,7 +41,7 @@ pub fn check_links(tree: &Tree) -> Vec<Finding> {
 pub fn check_index(tree: &Tree) -> Vec<Finding> {
     const README: &str = "README.md";
     let Some(readme) = tree.get(README) else {
-        return vec![Finding::new(README, 0, "there is none")];
+        return vec![Finding::new(README, 0, "the file does not exist")];
     };
     let mut targets = BTreeSet::new();
     for (_, line) in prose(readme) {
@@ -54,7 +55,7 @@ pub fn check_index(tree: &Tree) -> Vec<Finding> {
         let directory = path.rsplit_once('/').map(|(directory, _)| directory).unwrap_or_default();
         let by_directory = directory != "docs" && targets.contains(directory);
         if !targets.contains(path) && !by_directory {
-            findings.push(Finding::new(README, 0, format!("no link leads to {path}")));
+            findings.push(Finding::new(README, 0, format!("no link points to {path}")));
         }
     }
     findings
@@ -67,7 +68,7 @@ fn broken(tree: &Tree, from: &str, target: &str) -> Option<String> {
         None => (target, None),
     };
     let Some(file) = resolve(from, file) else {
-        return Some(format!("{target} leads out of the repository"));
+        return Some(format!("{target} points out of the repository"));
     };
     if !tree.exists(&file) {
         return Some(format!("{target} does not exist"));

@@ -33,7 +33,8 @@ fn render(tree: &Tree) -> Result<String, Finding> {
     let mut out = String::new();
     for (index, (file, heading)) in MODULES.iter().enumerate() {
         let path = format!("crates/format/src/{file}");
-        let source = tree.get(&path).ok_or_else(|| Finding::new(&path, 0, "it is not there"))?;
+        let source =
+            tree.get(&path).ok_or_else(|| Finding::new(&path, 0, "the file does not exist"))?;
         let level = if index == 0 { "#" } else { "\n##" };
         out.push_str(&format!("{level} {heading}\n\n{}", module_text(source)));
         if index == 0 {
@@ -72,7 +73,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     if tree.get(DOCUMENT) == Some(expected.as_str()) {
         return Vec::new();
     }
-    vec![Finding::new(DOCUMENT, 0, "it is not what crates/format says: cargo xtask format-doc")]
+    vec![Finding::new(DOCUMENT, 0, "out of date; run cargo xtask format-doc")]
 }
 
 #[cfg(test)]

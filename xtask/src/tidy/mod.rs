@@ -54,20 +54,20 @@ type Check = fn(&Tree) -> Vec<Finding>;
 
 /// The checks, with their names in the summary.
 const CHECKS: &[(&str, Check)] = &[
-    ("arrows between crates", arrows::check_arrows),
-    ("dependencies are accounted for", arrows::check_dependencies),
+    ("dependencies between crates", arrows::check_arrows),
+    ("external dependencies are listed", arrows::check_dependencies),
     ("lines: length, tabs, trailing blanks", text::check_lines),
     ("leftover markers", text::check_markers),
     ("machine paths and hosts", text::check_places),
-    ("rust: it parses and opens with a document", rust::check_documents),
+    ("rust: every file parses and starts with a module comment", rust::check_documents),
     ("rust: unsafe", rust::check_unsafe),
     ("rust: banned names", rust::check_banned_names),
     ("lengths of files and functions", ratchet::check),
     ("modules without import circles", circles::check),
     ("links of documents", docs::check_links),
-    ("the README names every document", docs::check_index),
-    ("the document of the format is what the code says", format_doc::check),
-    ("the document of the conformance names every command", conformance::check_commands),
+    ("the README links to every document", docs::check_index),
+    ("the format document matches the code", format_doc::check),
+    ("the conformance document lists every command", conformance::check_commands),
 ];
 
 /// Runs all checks. Returns false if one found something. With `accept` the ratchet is written

@@ -56,9 +56,13 @@ static BANS: LazyLock<Vec<Ban>> = LazyLock::new(|| {
         ban(r"\b(std::)?thread::(spawn|sleep|Builder)\b", CORE, "threads belong to the programs"),
         ban(r"\bTcp(Stream|Listener)\b|\bUdpSocket\b", CORE, "sockets belong to the programs"),
         ban(r"\bstd::(fs|env|process)\b", CORE, "files and processes belong to the programs"),
-        ban(r"\be?print(ln)?!", CORE, "return what there is to say"),
+        ban(r"\be?print(ln)?!", CORE, "return the text to the caller"),
         ban(r"\b(rand|getrandom|fastrand)::", CORE, "take entropy from the caller"),
-        ban(r"\bRandomState\b", DETERMINISTIC, "a hasher with a fixed key: runs must be equal"),
+        ban(
+            r"\bRandomState\b",
+            DETERMINISTIC,
+            "use a hasher with a fixed key: runs must be reproducible",
+        ),
         ban(r"\bstatic mut\b", CORE, "an owner"),
     ]
 });
@@ -79,9 +83,9 @@ pub fn check_documents(tree: &Tree) -> Vec<Finding> {
     for (path, text) in tree.ending_in(".rs") {
         if let Err(error) = syn::parse_file(text) {
             let line = error.span().start().line;
-            findings.push(Finding::new(path, line, format!("it does not parse: {error}")));
+            findings.push(Finding::new(path, line, format!("the file does not parse: {error}")));
         } else if !text.starts_with("//!") && !is_test_file(path) {
-            findings.push(Finding::new(path, 1, "open with `//!`: what this file is for"));
+            findings.push(Finding::new(path, 1, "start with `//!`: the purpose of this file"));
         }
     }
     findings
@@ -98,7 +102,7 @@ pub fn check_unsafe(tree: &Tree) -> Vec<Finding> {
         let lines: Vec<&str> = text.lines().collect();
         for line in unsafes.lines {
             if !allowed {
-                let message = format!("`unsafe` outside of {}", UNSAFE.join(" and "));
+                let message = format!("`unsafe` outside {}", UNSAFE.join(" and "));
                 findings.push(Finding::new(path, line, message));
             } else if !has_reason(&lines, line) {
                 findings.push(Finding::new(path, line, "`unsafe` without a SAFETY: comment"));
@@ -108,7 +112,11 @@ pub fn check_unsafe(tree: &Tree) -> Vec<Finding> {
         allows.visit_file(&file);
         if !allowed {
             for line in allows.lines {
-                findings.push(Finding::new(path, line, "the lint against `unsafe` is off here"));
+                findings.push(Finding::new(
+                    path,
+                    line,
+                    "the lint against `unsafe` is disabled here",
+                ));
             }
         }
     }

@@ -24,7 +24,7 @@ fn manifest(name: &str, dependencies: &str) -> String {
 }
 
 #[test]
-fn an_arrow_from_a_protocol_to_the_store_is_found() {
+fn a_dependency_of_a_protocol_on_the_store_is_found() {
     let good = manifest("scsi", "[dependencies]\nblock.workspace = true\nthiserror = \"2\"\n");
     assert!(arrows::check_arrows(&tree(&[("crates/scsi/Cargo.toml", &good)])).is_empty());
     for section in ["dependencies", "dev-dependencies", "target.'cfg(unix)'.dependencies"] {
@@ -36,7 +36,7 @@ fn an_arrow_from_a_protocol_to_the_store_is_found() {
 }
 
 #[test]
-fn an_arrow_under_another_name_is_found() {
+fn a_renamed_dependency_is_found() {
     let bad = manifest("lab", "[dependencies]\ninner = { package = \"store\" }\n");
     assert_eq!(arrows::check_arrows(&tree(&[("crates/lab/Cargo.toml", &bad)])).len(), 1);
 }
@@ -76,7 +76,7 @@ fn long_lines_tabs_and_trailing_blanks_are_found() {
 }
 
 #[test]
-fn markers_are_found_and_words_that_hold_one_are_not() {
+fn markers_are_found_but_not_inside_words() {
     let bad = ["// TO", "DO later\nlet x = db", "g!(y);\nto", "do!()\n"].concat();
     assert_eq!(lines_found(text::check_markers, "a.rs", &bad), [1, 2, 3]);
     assert_eq!(lines_found(text::check_markers, "a.rs", "// HACKNEY, mastodon\n"), NOWHERE);
@@ -141,7 +141,7 @@ fn banned_names_are_found_in_core_crates_but_not_in_their_tests() {
 }
 
 #[test]
-fn long_files_and_functions_are_found_and_the_ratchet_holds_them() {
+fn long_files_and_functions_are_found_unless_the_ratchet_accepts_them() {
     let body = "    g();\n".repeat(69);
     let fits = format!("fn f() {{\n{}}}\n", "    g();\n".repeat(68));
     let long = format!("struct A;\nimpl A {{\nfn f() {{\n{body}}}\n}}\n");
@@ -165,7 +165,7 @@ fn no_ratchet_allows_a_file_over_the_hard_limit() {
     tree.insert(ratchet::PATH, &accepted);
     let findings = ratchet::check(&tree);
     assert_eq!(findings.len(), 1);
-    assert!(findings[0].message.contains("800 at most"));
+    assert!(findings[0].message.contains("at most 800"));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_document_that_the_readme_does_not_name_is_found() {
 }
 
 #[test]
-fn commands_and_their_document_must_agree() {
+fn commands_and_their_document_must_match() {
     let table = "static COMMANDS: &[Entry] = &[\nplain(\"READ (10)\", Read, &[0x28, 0xf8], x),\n\
                  action(\"GET LBA STATUS\", Read,\n        &[0x9e, 0x12, F], y),\n];\n";
     let rows = "| 28h |  | READ (10) | a | b | c |\n| 9Eh | 12h | GET LBA STATUS | a | b | c |\n\
@@ -209,7 +209,7 @@ fn commands_and_their_document_must_agree() {
     let found = conformance::check_commands(&files(&stale));
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].message.contains("28h |  | READ (10)"));
-    assert!(found[1].message.contains("nothing serves"));
+    assert!(found[1].message.contains("no command implements"));
 }
 
 /// Returns a crate whose root declares `a` and `b`, with these two modules.
@@ -218,7 +218,7 @@ fn two_modules(root: &str, a: &str, b: &str) -> Tree {
 }
 
 #[test]
-fn modules_that_import_each_other_are_found_however_they_name_each_other() {
+fn import_circles_are_found_with_any_path_syntax() {
     let root = "mod a;\nmod b;\npub use b::inner::{B, C as D};\nuse crate::a::A;\n";
     let to_a = "use crate::a::thing;\n";
     for to_b in [
@@ -239,11 +239,11 @@ fn modules_that_import_each_other_are_found_however_they_name_each_other() {
         assert!(findings[0].message.contains("These do: a, b"), "{}", findings[0].message);
     }
     let findings = circles::check(&two_modules(root, "use crate::b;\n", "use crate::A;\n"));
-    assert_eq!(findings.len(), 1, "by a name that the root imports for itself");
+    assert_eq!(findings.len(), 1, "by a name that the root imports privately");
 }
 
 #[test]
-fn files_below_a_module_count_as_it() {
+fn submodules_count_as_their_module() {
     let mut tree = two_modules("mod a;\nmod b;\n", "use crate::b;\n", "mod inner;\n");
     assert!(circles::check(&tree).is_empty());
     tree.insert("crates/c/src/b/inner.rs", "use super::a;\n");
@@ -270,7 +270,7 @@ fn imports_in_comments_texts_and_tests_make_no_circle() {
 }
 
 #[test]
-fn the_ratchet_holds_the_modules_in_circles_and_lets_no_other_join_them() {
+fn the_ratchet_accepts_known_circles_but_no_further_module() {
     let root = "mod a;\nmod b;\nmod c;\n";
     let mut tree = two_modules(root, "use crate::b;\n", "use crate::a;\n");
     let accepted = ratchet::accept(&tree);
@@ -282,5 +282,5 @@ fn the_ratchet_holds_the_modules_in_circles_and_lets_no_other_join_them() {
     tree.insert("crates/c/src/b/mod.rs", "use crate::{a, c};\n");
     let findings = circles::check(&tree);
     assert_eq!(findings.len(), 1);
-    assert!(findings[0].message.contains("3 modules import each other in circles; 2 at most"));
+    assert!(findings[0].message.contains("3 modules import each other in circles; at most 2"));
 }

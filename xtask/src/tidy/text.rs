@@ -105,14 +105,14 @@ pub fn check_lines(tree: &Tree) -> Vec<Finding> {
             // gofmt indents with tabs.
             let may_have_tabs = path.ends_with("Makefile") || path.ends_with(".go");
             if line.contains('\t') && !may_have_tabs {
-                findings.push(Finding::new(path, index + 1, "a tab; indent with blanks"));
+                findings.push(Finding::new(path, index + 1, "a tab; indent with spaces"));
             }
             if line.ends_with([' ', '\r']) {
-                findings.push(Finding::new(path, index + 1, "blanks at the end of the line"));
+                findings.push(Finding::new(path, index + 1, "trailing spaces"));
             }
         }
         if !text.is_empty() && !text.ends_with('\n') {
-            findings.push(Finding::new(path, 0, "the last line is not ended"));
+            findings.push(Finding::new(path, 0, "the last line has no newline"));
         }
     }
     findings
@@ -123,7 +123,7 @@ pub fn check_markers(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, line, text) in lines(tree) {
         if let Some(found) = MARKERS.find(text) {
-            let message = format!("`{}`: finish it, or open an issue", found.as_str());
+            let message = format!("`{}`: finish it or open an issue", found.as_str());
             findings.push(Finding::new(path, line, message));
         }
     }
@@ -138,7 +138,7 @@ pub fn check_places(tree: &Tree) -> Vec<Finding> {
         let text = text.strip_prefix("#!").unwrap_or(text);
         for capture in ABSOLUTE_PATH.captures_iter(text) {
             if ![FIRST_PARTS, OPTION_PARTS].concat().contains(&&capture[1]) {
-                let message = format!("/{}/ is not on every machine", &capture[1]);
+                let message = format!("/{}/ does not exist on every machine", &capture[1]);
                 findings.push(Finding::new(path, line, message));
             }
         }

@@ -29,7 +29,7 @@ impl Tree {
             }
         }
         if tree.files.is_empty() {
-            bail!("{} holds no files to check", root.display());
+            bail!("{} contains no files to check", root.display());
         }
         Ok(tree)
     }

@@ -65,7 +65,7 @@ pub fn freed_s(options: &Options, programs: &Programs, sizes: &[u64]) -> Result<
     let bench = Bench { options, lab: &programs.lab, array };
     let freed = |bytes: &u64| {
         let cost = costs::free(&bench, *bytes)?;
-        cost.freed_s.context("its space did not come back")
+        cost.freed_s.context("its space was not freed")
     };
     let freed = sizes.iter().map(freed).collect::<Result<Vec<f64>>>()?;
     bench.array.remove()?;
@@ -105,7 +105,7 @@ impl<'a> Bench<'a> {
         let start = Instant::now();
         while self.array.pool()?.data_bytes > data_bytes {
             if start.elapsed() > Duration::from_secs(60) {
-                bail!("the space of what was destroyed does not come back");
+                bail!("the space of the destroyed volume was not freed");
             }
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -89,7 +89,7 @@ pub fn measure(options: &Options, programs: &Programs) -> Result<Measured> {
     let pool = roomy.array.pool()?;
     ensure!(
         pool.allocated_bytes < pool.capacity_bytes / 8 * 7,
-        "the large pool has come to where reclaim runs too, so nothing can be compared"
+        "reclaim runs in the large pool too, so there is no baseline"
     );
     let pool = tight.array.pool()?;
     let live_share = pool.data_bytes as f64 / pool.capacity_bytes as f64;

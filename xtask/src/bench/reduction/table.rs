@@ -36,8 +36,9 @@ fn write_content(text: &mut String, rows: &[content::Measured]) -> std::fmt::Res
     writeln!(
         text,
         "## Writes with reduction on and off\n\n\
-         Durable when answered; each measurement is of a new volume of the same array. CPU is the \
-         array's, in seconds for a GB. Stored: bytes of data in the pool for each byte written.\n"
+         Acknowledged writes are durable. Each measurement uses a new volume of the same array. \
+         CPU is the array's, in seconds for a GB. Stored: bytes of data in the pool for each byte \
+         written.\n"
     )?;
     writeln!(
         text,
@@ -68,10 +69,10 @@ fn write_costs(text: &mut String, costs: &[Cost]) -> std::fmt::Result {
     }
     writeln!(
         text,
-        "## What operations cost, by what they cover\n\n\
-         One at a time. The time of a snapshot, a clone or a destruction is that of the verb, its \
-         program's start included. Size is the volume's provisioned size, or the bytes that the \
-         command covers. Bytes are those written to the device.\n"
+        "## Cost of operations by size\n\n\
+         One at a time. The time of a snapshot, a clone or a destruction is that of the verb, \
+         including the start of its program. Size is the volume's provisioned size, or the bytes \
+         that the command covers. Bytes are those written to the device.\n"
     )?;
     writeln!(
         text,
@@ -105,11 +106,11 @@ fn write_reclaim(text: &mut String, measured: &reclaim::Measured) -> std::fmt::R
     let reclaim::Measured { live_share, saturated, steady } = measured;
     writeln!(
         text,
-        "## What reclaim costs\n\n\
-         4 KiB random writes over all that is live, unique and incompressible, depth 32: as many \
-         as each pool takes, and a third of what the fuller one takes. Written for one: bytes \
-         written to the device for each byte that the host wrote. Refused: commands, for want of \
-         room.\n"
+        "## Cost of reclaim\n\n\
+         4 KiB random writes over all live data, unique and incompressible, depth 32: as many \
+         as each pool accepts, and a third of what the fuller one accepts. Written for one: bytes \
+         written to the device for each byte that the host wrote. Refused: commands, for lack of \
+         space.\n"
     )?;
     writeln!(
         text,
@@ -119,7 +120,7 @@ fn write_reclaim(text: &mut String, measured: &reclaim::Measured) -> std::fmt::R
     let share = format!("{:.0}% live, reclaim runs", live_share * 100.0);
     for (pair, aim) in [(saturated, None), (steady, Some(RECLAIM_P99_RATIO_MAX))] {
         write_sample(text, &share, &pair.with)?;
-        write_sample(text, "with room, reclaim does not run", &pair.without)?;
+        write_sample(text, "with free space, reclaim does not run", &pair.without)?;
         write_ratios(text, &pair.with, &pair.without, aim)?;
     }
     writeln!(text)
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_held_against_those_without_reduction() {
+    fn rates_are_compared_with_those_without_reduction() {
         let rows = [(0, 71.0), (0, 69.0), (1, 101.0), (1, 99.0)];
         let content: Vec<_> = rows
             .iter()
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_held_against_the_smallest() {
+    fn costs_are_compared_with_the_smallest_size() {
         let costs = vec![cost(1 << 20, 0.5), cost(16 << 30, 0.6)];
         let text = render(&Report { costs, ..Report::default() });
         assert_eq!(cells(&text, "| UNMAP | 1 MiB")[2..4], ["0.500", "1.00"]);

@@ -142,7 +142,7 @@ fn age(options: &Options, programs: &Programs, row: &Row) -> Result<Aged> {
 /// Returns the rate of durable tgt for each row, on one file.
 fn measure_peer(options: &Options, programs: &Programs, rows: &[Row]) -> Result<Vec<f64>> {
     let bytes = rows.iter().map(Row::volume_bytes).max().unwrap_or(0);
-    ensure!(bytes > 0, "there is nothing to overwrite");
+    ensure!(bytes > 0, "the volume is empty");
     eprintln!("aged: filling {} MiB of tgt", bytes >> 20);
     let target = targets::start_tgt(&options.dir, Mode::Durable, bytes)?;
     let unit = Unit::of_peer(programs, &target);
@@ -240,11 +240,11 @@ fn table(options: &Options, lines: Vec<Line>) -> Table {
     let fresh = fresh_s(options);
     let text = format!(
         "A pool of {} GiB, filled once and overwritten at random for {} s, unique and \
-         incompressible, durable when answered. Fresh: the first {fresh} s. The time after that is \
-         in thirds; lowest is its lowest {} s. Longest is the longest answer, silence the longest \
-         time without any. Written for one: bytes written to the device for each that the host \
-         wrote. CPU is the array's, in seconds for a million commands. tgt overwrites a file of \
-         the size of the volume, each write flushed.",
+         incompressible, acknowledged writes are durable. Fresh: the first {fresh} s. The time \
+         after that is in thirds; lowest is its lowest {} s. Longest is the longest response time, \
+         silence the longest time without a response. Written for one: bytes written to the device \
+         for each that the host wrote. CPU is the array's, in seconds for a million commands. tgt \
+         overwrites a file of the size of the volume, each write flushed.",
         POOL_BYTES / GIB,
         options.aged_seconds,
         fresh / 2.0
@@ -277,7 +277,7 @@ mod tests {
     const ROW: Row = Row { full_percent: 61, is_large: false };
 
     #[test]
-    fn what_comes_after_the_fresh_time_is_held_against_it() {
+    fn later_rates_are_compared_with_the_fresh_rate() {
         let rates = [90.0, 110.0, 80.0, 80.0, 75.0, 65.0, 60.0, 90.0];
         let aged = Aged::from_report(&report(&rates, 0.001), 2.5).unwrap();
         assert_eq!((aged.fresh, aged.thirds, aged.lowest), (100.0, [80.0, 70.0, 75.0], 60.0));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn each_goal_can_be_missed_by_itself() {
+    fn each_goal_can_be_missed_separately() {
         let rates = [100.0, 100.0, 80.0, 80.0, 80.0];
         let met = Aged::from_report(&report(&rates, 0.001), 2.5).unwrap();
         let slow = Aged { thirds: [80.0, 69.0, 80.0], ..met.clone() };
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn thirds_of_few_parts_are_those_parts() {
+    fn thirds_work_for_any_number_of_parts() {
         assert_eq!(thirds(&[5.0]), [5.0; 3]);
         assert_eq!(thirds(&[1.0, 2.0, 3.0, 4.0]), [1.0, 2.0, 3.5]);
     }

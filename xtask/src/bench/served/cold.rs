@@ -374,13 +374,13 @@ mod tests {
     }
 
     #[test]
-    fn peers_read_what_is_stored() {
+    fn peers_read_only_the_written_part() {
         let stored = |at: usize| ROWS[at].stored_bytes(8 << 30);
         assert_eq!((stored(0), stored(4)), (8 << 30, 4 << 30));
     }
 
     #[test]
-    fn metadata_fits_much_memory_and_data_do_not() {
+    fn large_memory_holds_metadata_but_not_data() {
         assert_eq!(much_mib(8 << 30), 512);
         assert_eq!(much_mib(1 << 30), 256);
     }

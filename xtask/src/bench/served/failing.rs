@@ -78,10 +78,10 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
     }
     array.remove()?;
     let text = "A pool on six files of one disk, of which two are taken out; 64 MiB of memory, \
-                data that do not reduce. Rebuild: both are replaced by empty ones, one after the \
-                other, under 4 KiB random writes at depth 4; what was read for it is that of the \
-                process without those writes, the raw device is what fio reads of one of the files \
-                meanwhile out. All files share that disk.";
+                incompressible data. Rebuild: both are replaced by empty ones, one after the \
+                other, under 4 KiB random writes at depth 4; the read rate is that of the process \
+                without those writes, the raw rate is that of fio reading one of the files that \
+                are out. All files share that disk.";
     let (title, text) = ("While devices fail", text.to_owned());
     Ok(Table { title, text, columns: COLUMNS, lines })
 }
@@ -163,7 +163,7 @@ fn rebuild(options: &Options, unit: Unit<'_>, array: &Array) -> Result<Line> {
     }
     let seconds = middle_of(rebuilds.iter().map(|(time, _)| *time).collect());
     let read_mb_per_s = middle_of(rebuilds.iter().map(|(_, rate)| *rate).collect());
-    let p99 = middle_of(p99s).context("nothing was rebuilt")?;
+    let p99 = middle_of(p99s).context("no device was rebuilt")?;
     let rebuilt_mib = array.pool()?.allocated_bytes / MIB / u64::from(DEVICES - 2);
     let of_raw = read_mb_per_s.and_then(|rate| ratio(rate, raw_mb_per_s)).unwrap_or(f64::NAN);
     let slower = ratio(p99, quiet.p99_us).unwrap_or(f64::NAN);
@@ -191,5 +191,5 @@ fn wait_until_in(array: &Array) -> Result<()> {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    anyhow::bail!("it has not caught up within {} s", REBUILD_TIME_MAX.as_secs())
+    anyhow::bail!("the device has not caught up within {} s", REBUILD_TIME_MAX.as_secs())
 }

@@ -73,14 +73,14 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
     if options.wants(VOLUMES) {
         lines.push(volumes_line(&writes_with_volumes(options, programs)?)?);
     }
-    let text = "Recovery: from the start of `serve` after kill -9 under 4 KiB random writes \
-                until a first command is answered; log is what was written of it since the last \
-                checkpoint. Takeover: from the kill of the controller that has the pool until a \
-                new login at the other one has its first answer. Switch: the longest in which a \
-                host whose session goes on has no answer; log as before. Space: until that of an \
-                eradicated volume has come back, which was full of copies of its first 240 MiB. \
-                Volumes: 4 KiB random writes to one of them, depth 32, beside an array with that \
-                one alone, in turns; the ratio is the middle one of neighbours.";
+    let text = "Recovery: from the start of `serve` after kill -9 under 4 KiB random writes until \
+                the response to a first command; log is its length since the last checkpoint. \
+                Takeover: from the kill of the controller that has the pool until a new login at \
+                the other one gets its first response. Switch: the longest time a host whose \
+                session continues has no response; log as before. Space: until that of an \
+                eradicated volume, full of copies of its first 240 MiB, is free. Volumes: 4 KiB \
+                random writes to one of them, depth 32, compared with an array with that volume \
+                alone, in turns; the ratio is the median of adjacent measurements.";
     let (title, text) = ("What should not grow", text.to_owned());
     Ok(Table { title, text, columns: COLUMNS, lines })
 }
@@ -161,7 +161,7 @@ pub(super) fn wait_for_log(array: &Array) -> Result<u64> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    bail!("no {} MiB of log come without a checkpoint", LOG_BYTES / MIB)
+    bail!("could not write {} MiB of log without a checkpoint", LOG_BYTES / MIB)
 }
 
 fn recovery_line(recoveries: &[Recovery]) -> Result<Line> {
@@ -244,7 +244,7 @@ fn volumes_line(rounds: &[(f64, f64)]) -> Result<Line> {
         middle_of(rounds.iter().map(figure).collect()).context("--rounds 0 measures nothing")
     };
     let of_neighbours = rounds.iter().filter_map(|(many, one)| ratio(*many, *one)).collect();
-    let ratio = middle_of(of_neighbours).context("nothing was written")?;
+    let ratio = middle_of(of_neighbours).context("there was no measurement")?;
     let (many, one) = (middle(|round| round.0)?, middle(|round| round.1)?);
     Ok(Line {
         id: VOLUMES.to_owned(),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_recovery_counts_and_the_shortest_log() {
+    fn the_longest_recovery_and_the_shortest_log_are_reported() {
         let of = |seconds, mib| Recovery { seconds, log_bytes: mib * MIB };
         let line = recovery_line(&[of(0.5, 400), of(0.9, 390), of(0.4, 420)]).unwrap();
         assert_eq!(line.figures[..3], [Some(0.5), Some(0.9), Some(390.0)]);
@@ -274,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn space_comes_back_by_the_tebibyte() {
+    fn space_is_freed_at_a_rate_per_tebibyte() {
         let line = space_line(10 * TIB, 5.0);
         assert_eq!((line.title.as_str(), line.figures[3]), ("space back, 10 TiB", Some(2.0)));
         assert!(is_met(&line) && !is_met(&space_line(TIB, 1.1)));
     }
 
     #[test]
-    fn neighbours_are_compared_and_not_medians() {
+    fn the_ratio_is_the_median_of_adjacent_pairs() {
         // The machine gets slower and slower.
         let line = volumes_line(&[(96.0, 100.0), (48.0, 50.0), (9.6, 10.0)]).unwrap();
         assert_eq!(line.figures[4..], [Some(48.0), Some(50.0), Some(0.96)]);

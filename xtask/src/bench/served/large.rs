@@ -105,10 +105,10 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
         Ok(middle.line(row))
     };
     let lines = rows.iter().zip(&rounds).map(line).collect::<Result<Vec<Line>>>()?;
-    let text = "One session, depth 8, in order, unique data, durable when answered: tgt flushes \
-                each write, raw flushed (fio) each eighth, raw none. The files and the pool were \
-                written before, as a device in use was. CPU is the target's own, in seconds for a \
-                GB.";
+    let text = "One session, depth 8, in order, unique data, acknowledged writes are durable: tgt \
+                flushes each write, raw flushed (fio) each eighth, raw none. The files and the \
+                pool were written before, like a device in use. CPU is the target's own, in \
+                seconds for a GB.";
     let (title, text) = ("Large writes", text.to_owned());
     Ok(Table { title, text, columns: COLUMNS, lines })
 }
@@ -172,7 +172,7 @@ impl<'a> Bench<'a> {
         array.verb("volume destroy large --eradicate")?;
         let start = Instant::now();
         while array.pool()?.data_bytes > before {
-            ensure!(start.elapsed() < FREEING_MAX, "the space of a volume does not come back");
+            ensure!(start.elapsed() < FREEING_MAX, "the space of a volume was not freed");
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(sample)
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn reduced_writes_have_a_rate_to_reach_and_others_that_of_the_device() {
+    fn reduced_writes_have_an_absolute_goal_and_others_the_raw_rate() {
         assert_eq!(
             (missed("large-32k-reduced", 800.0), missed("large-32k-reduced", 799.0)),
             (0, 1)
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_round_counts() {
+    fn the_median_round_is_reported() {
         let rounds = [figures(1.0), figures(3.0), figures(2.0)];
         assert_eq!(middle(&rounds).unwrap().own.mb_per_s, 2.0);
         assert_eq!(middle(&rounds).unwrap().raw, Some([1000.0, 500.0]));

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_columns_of_a_table_have_one_name() {
+    fn column_names_of_a_table_are_unique() {
         for columns in [
             aged::COLUMNS,
             cold::COLUMNS,
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_for_a_billion_bytes_follows_from_that_for_a_million_commands() {
+    fn cpu_per_gigabyte_is_derived_from_cpu_per_million_commands() {
         // A million commands of 4 KiB are 4.096 GB.
         let sample = Sample { iops: 1e3, mb_per_s: 4.096, p99_us: 0.0, cpu_s_per_million: 20.0 };
         assert!((cpu_s_per_gb(&sample) - 20.0 / 4.096).abs() < 1e-9);

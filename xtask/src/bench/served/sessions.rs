@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_is_held_against_one_session_of_its_kind() {
+    fn each_row_is_compared_with_one_session_of_its_kind() {
         let targets = [targets::HOLDFAST, "tgt durable"].map(String::from);
         let rows = [
             measured("read-4k-1", (1.0, 1.0), 1.0),

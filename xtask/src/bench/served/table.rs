@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_a_dash_and_null() {
+    fn missing_figures_are_a_dash_and_null() {
         let table = table(vec![None, Some(1.5)], Vec::new());
         assert!(table.render().contains("| A | - | 1.50 | - |"));
         let json = serde_json::to_value(&table).unwrap();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_meets_no_goal() {
+    fn nan_meets_no_goal() {
         assert!(!Goal::at_least("rate", f64::NAN, 1.0).is_met);
         assert!(!Goal::at_most("rate", f64::NAN, 1.0).is_met);
     }

@@ -16,7 +16,7 @@ use crate::bench::options::Options;
 use crate::bench::process::{self, Programs, words};
 use crate::bench::{middle_of, number_of};
 
-/// The goal for how long hosts have no answer.
+/// The goal for how long hosts have no response.
 const KILLED_S_MAX: f64 = 0.5;
 const SWITCHED_S_MAX: f64 = 0.1;
 /// How long both controllers may take to be ready again.
@@ -60,7 +60,7 @@ fn both(array: &Array) -> Result<[Controller; 2]> {
     let begin = Instant::now();
     loop {
         ensure!(begin.elapsed() < READY, "the controllers are not ready");
-        // While none has the pool, nobody answers.
+        // While no controller has the pool, the verb fails.
         let told = array.verb("controller list --json").unwrap_or_else(|_| String::from("[]"));
         let mut all: Vec<Controller> = serde_json::from_str(&told)?;
         all.retain(|it| it.status == "ready");
@@ -90,7 +90,7 @@ pub fn line(options: &Options, programs: &Programs, end: End) -> Result<Line> {
     line_of(end, &found)
 }
 
-/// Ends the owner under writes, and waits for an answer of the other one.
+/// Ends the owner under writes, and waits for a response of the other one.
 fn take_over(
     programs: &Programs,
     array: &Array,
@@ -134,18 +134,18 @@ fn kill(controller: &Controller) -> Result<()> {
     process::output(Path::new("kill"), &pid).map(drop)
 }
 
-/// Returns how long it takes until a host that logs in gets an answer.
+/// Returns how long it takes until a host that logs in gets a response.
 fn answered(programs: &Programs, array: &Array, url: &str, start: Instant) -> Result<f64> {
     let one = "--command tur --ramp 0 --commands 1";
     // A connection at the last moment may be lost with the owner.
     while let Err(error) = Unit::of_array(programs, array, url).load(one) {
-        ensure!(start.elapsed() < READY, "nobody has taken over: {error:#}");
+        ensure!(start.elapsed() < READY, "no controller took over: {error:#}");
     }
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// Returns the longest time in which a host with a session has no answer, in seconds; except for
-/// the unit attention that its paths have changed, after which it retries.
+/// Returns the longest time in which a host with a session has no response, in seconds; except
+/// for the unit attention that its paths have changed, after which it retries.
 fn longest_answer(programs: &Programs, array: &Array, url: &str) -> Result<f64> {
     let all = format!("--command tur --ramp 0 --seconds {PROBE_S}");
     let report = Unit::of_array(programs, array, url).load(&all)?;
