@@ -1,4 +1,4 @@
-//! Ports that are an array's until the tests end, whether it runs or not.
+//! TCP ports that stay reserved for an array until the tests end, even while it is down.
 
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
@@ -10,17 +10,16 @@ use anyhow::{Result, ensure};
 
 use crate::random::Random;
 
-/// The first port that is taken. What listens by default has lower ones.
+/// The first port to try. Common services listen at lower ones.
 const FIRST: u16 = 10_000;
-/// How many ports are tried for one.
+/// How many candidates are tried for each port.
 const TRIES: usize = 1_000;
 
-/// What other tests see of the ports that are taken here, until this process ends.
+/// Abstract sockets by which other test processes see the ports reserved here, until this one ends.
 static TAKEN: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
 
-/// Returns ports of loopback at which nothing listens, and that nothing takes while an array is
-/// down: the kernel takes none of them for a socket that asks for any port, and other tests none
-/// that is reserved.
+/// Returns loopback ports at which no process listens and that stay free while an array is down:
+/// they are below the kernel's ephemeral range, and reserved against other test processes.
 pub fn reserve(count: usize) -> Result<Vec<u16>> {
     let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
     let end = first_of_kernel().max(FIRST + 1);
@@ -32,7 +31,7 @@ pub fn reserve(count: usize) -> Result<Vec<u16>> {
             break;
         }
         let port = FIRST + random.below(u64::from(end - FIRST)) as u16;
-        // A name ends with the process that has it, as a file would not.
+        // Unlike a file, an abstract name disappears with its process.
         let name = SocketAddr::from_abstract_name(format!("holdfast-peers-port-{port}"))?;
         let Ok(reservation) = UnixListener::bind_addr(&name) else { continue };
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
@@ -44,7 +43,7 @@ pub fn reserve(count: usize) -> Result<Vec<u16>> {
     Ok(ports)
 }
 
-/// Returns the first of the ports that the kernel takes for sockets that ask for any.
+/// Returns the first port of the kernel's ephemeral range.
 fn first_of_kernel() -> u16 {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
     let first = range.ok().and_then(|range| range.split_whitespace().next()?.parse().ok());

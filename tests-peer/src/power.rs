@@ -1,5 +1,6 @@
-//! A start of the array is a power on, after kill -9 as after SIGTERM: which state hosts find then,
-//! by kind, and the unit attentions for starts, resets and lost sessions (29h; SAM-5, 5.14).
+//! A start of the array is a power on, after kill -9 as well as after SIGTERM: which state hosts
+//! then find, by kind, and the unit attentions for starts, resets and lost sessions (29h; SAM-5,
+//! 5.14).
 
 use anyhow::{Result, ensure};
 use libiscsi::{Cdb, Data, Direction, Session, Status};
@@ -24,7 +25,7 @@ const NEXUS_LOSS: (u8, u8) = (0x29, 0x07);
 /// ASYMMETRIC ACCESS STATE NON-OPTIMIZED.
 const NON_OPTIMIZED: u8 = 1;
 
-/// How the array ends.
+/// How the array is ended.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Killed,

@@ -1,7 +1,7 @@
-//! `serve --supervised`: the array is repeatedly killed or stopped and is restarted by itself,
-//! while hosts write. None of them is refused, and everything acknowledged is present.
+//! `serve --supervised`: the array is repeatedly killed or stopped, and its supervisor restarts it,
+//! while hosts write. None of them is refused, and all acknowledged data is present.
 //!
-//! The longest time without an answer is printed, but not judged.
+//! The longest time without a response is printed, but not judged.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -174,7 +174,7 @@ pub fn beside_hosts(
     });
 }
 
-/// The kernel takes memory back before it gives the locks of the process to others.
+/// The kernel frees the memory of a killed process before it releases its file locks.
 fn in_huge_pages(pid: u64) -> Result<String> {
     let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     if setting.is_ok_and(|setting| setting.contains("[never]")) {

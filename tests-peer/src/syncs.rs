@@ -25,7 +25,7 @@ const WRITES: u64 = 24;
 const SYNC_EVERY: u64 = 6;
 /// The locations of the superblocks.
 const SUPERBLOCKS: [u64; 2] = [0, 8 << 20];
-/// The filesystem does not support durable writes (errno(3)).
+/// The errno of a filesystem that does not support durable writes (errno(3)).
 const EOPNOTSUPP: i32 = 95;
 /// The opcode of a SCSI response (RFC 7143 section 11.4).
 const SCSI_RESPONSE: u8 = 0x21;

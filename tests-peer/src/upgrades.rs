@@ -1,8 +1,8 @@
-//! A new version of the program is brought in under two controllers, one after the other, and taken
-//! out again, while hosts write. Nobody is refused, every byte is right, and the pool keeps its
-//! version of the format until it is upgraded.
+//! Two controllers are upgraded to a new version of the program, one after the other, and rolled
+//! back, while hosts write. No host is refused, every byte is right, and the pool keeps its format
+//! version until it is upgraded.
 //!
-//! `--older PROGRAM` is the version to begin with; without it, it is a copy of the same program.
+//! `--older PROGRAM` is the version to begin with; the default is a copy of the same program.
 
 use std::path::{Path, PathBuf};
 
@@ -59,14 +59,15 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// As a package does it: the name is that of another file at once.
+/// Like a package: the name is replaced atomically by a new file.
 fn install(program: &Path, at: &PathBuf) -> Result<()> {
     let beside = at.with_extension("new");
     std::fs::copy(program, &beside).with_context(|| format!("{}", program.display()))?;
     Ok(std::fs::rename(&beside, at)?)
 }
 
-/// What `docs/upgrading.md` says: the program is installed, and each controller started with it.
+/// As documented in `docs/upgrading.md`: the program is installed, and each controller is restarted
+/// with it.
 fn replace(
     report: &mut Report,
     array: &Array,
@@ -101,7 +102,7 @@ fn replace(
     });
 }
 
-/// Whether a process runs a file that has no name any more.
+/// Returns whether a process runs a program file that has been deleted or replaced.
 fn is_replaced(pid: u64) -> bool {
     let program = std::fs::read_link(format!("/proc/{pid}/exe"));
     program.is_ok_and(|program| program.to_string_lossy().ends_with(" (deleted)"))

@@ -1,4 +1,4 @@
-//! A device is lost for good, without spare space: its columns are rebuilt on the others while a
+//! A device is lost permanently, without spare space: its columns are rebuilt on the others while a
 //! host continues, and then any two may fail once more. Another device replaces it, and one is
 //! removed.
 
@@ -13,7 +13,7 @@ use crate::devices;
 use crate::load::Load;
 use crate::report::Report;
 
-/// How long it may take until a lost device has no parts any more, or a new one is in.
+/// How long it may take until a lost device has no parts left, or a new one is in.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
 

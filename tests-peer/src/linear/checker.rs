@@ -253,7 +253,8 @@ impl<'a> Checker<'a> {
         ready
     }
 
-    /// Returns what can be taken next; the last one is tried first: the one answered first.
+    /// Returns the steps that can be taken next. The last one is tried first: the one whose
+    /// response came first.
     ///
     /// One step must precede all others: the one that ends first. Any step taken before it that has
     /// no relation to it, even indirectly, could as well follow it; so only the others must be
@@ -323,7 +324,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// Returns whether a value can easily be shown to come to a cell again after a step and its
+    /// Returns whether it is easy to show that a value will be in a cell again after a step and its
     /// changes.
     fn comes_again(
         &self,

@@ -24,7 +24,7 @@ pub enum Swap {
     Done,
     /// MISCOMPARE, with the offset of the first byte that differs.
     Miscompare(usize),
-    /// It was not answered.
+    /// There was no response.
     Unknown,
 }
 
@@ -93,7 +93,7 @@ impl Action {
         matches!(self, Self::Read { .. } | Self::Compare { swap: Swap::Miscompare(_), .. })
     }
 
-    /// Returns whether it sees this value in this cell.
+    /// Returns whether it observes this value in this cell.
     pub fn sees(&self, cell: usize, value: Value) -> bool {
         let (at, values) = match self {
             Self::Read { at, values } => (at, values),
@@ -103,7 +103,7 @@ impl Action {
         cell.checked_sub(*at).and_then(|offset| values.get(offset)) == Some(&value)
     }
 
-    /// Describes it for people, with what it can't have seen of this state.
+    /// Describes it for a reader, with the values that contradict this state.
     pub fn describe(&self, state: &[Value]) -> String {
         let differ = |at: usize, values: &[Value]| {
             let found = values.iter().zip(&state[at..]).position(|(one, other)| one != other);
@@ -144,18 +144,19 @@ fn runs(at: usize, values: &[Value], state: &[Value]) -> String {
     text
 }
 
-/// Something that happens at one moment between `start` and `end`, as far as anybody can observe.
+/// Something that happens atomically at one moment between `start` and `end`, as far as can be
+/// observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The effect.
     pub action: Action,
     /// When the command was sent.
     pub start: u64,
-    /// When it was answered, or the last moment at which it may take effect.
+    /// When its response arrived, or the last moment at which it may take effect.
     pub end: u64,
     /// Whether it certainly happened. An aborted command may not have happened at all.
     pub certain: bool,
-    /// The number of its command, for people.
+    /// The number of its command, for messages.
     pub command: usize,
 }
 
@@ -182,7 +183,7 @@ pub fn steps(action: Action, (start, end): (u64, u64), certain: bool, command: u
     }
 }
 
-/// Splits a READ without concurrent activity: its pieces say the same, and connect nothing.
+/// Splits a READ without concurrent activity into pieces that don't connect their cells.
 pub fn alone(step: &Step) -> Vec<Step> {
     let Action::Read { at, values } = &step.action else { return vec![step.clone()] };
     let piece = |(offset, count): (usize, usize)| {
@@ -204,7 +205,7 @@ fn pieces(at: usize, count: usize) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Lists steps for people, by start, with the relevant part of the initial state.
+/// Lists steps for a reader, by start, with the relevant part of the initial state.
 pub fn list(steps: &[Step], initial: &[Value]) -> String {
     let mut steps: Vec<&Step> = steps.iter().collect();
     steps.sort_by_key(|step| (step.start, step.end));

@@ -1,10 +1,10 @@
-//! Conclusions about the times of steps, from values that can come to a cell in only one way.
+//! Narrows the times of steps, using values that can get into a cell in only one way.
 //!
-//! Let a value come to a cell by one step P only (or be there from the beginning), and be seen
-//! there by steps R. Then P is before every R, and any other step that writes the cell is before P
-//! or after every R. So a step's interval shrinks to what the others allow, until the times
-//! determine the order of nearly all steps, and little is left to search. An interval that becomes
-//! empty is a contradiction; nothing here excludes a valid order.
+//! Let a value be written to a cell by one step P only (or be the initial one), and be read there
+//! by steps R. Then P is before every R, and any other step that writes the cell is before P or
+//! after every R. So a step's interval shrinks to what the others allow, until the times determine
+//! the order of nearly all steps, and little is left to search. An interval that becomes empty is a
+//! contradiction; no valid order is excluded.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ const ROUNDS: usize = 12;
 /// How many consecutive copies are followed to the origin of a value.
 const COPY_DEPTH: usize = 4;
 
-/// A value that can come to its cell in only one way.
+/// A value that can get into its cell in only one way.
 struct Stay {
     cell: usize,
     /// The step that writes it; `None` if it was there from the beginning.
@@ -93,7 +93,7 @@ impl<'a> Cells<'a> {
             || self.copies[cell].iter().any(|(_, from)| self.may_hold(*from, value, depth - 1))
     }
 
-    /// Returns all values that are seen and can come to their cell in only one way.
+    /// Returns all values that are read and can get into their cell in only one way.
     fn stays(&self, steps: &[Step]) -> Vec<Stay> {
         let mut seen_by: HashMap<(usize, Value), Vec<usize>> = HashMap::new();
         for (index, step) in steps.iter().enumerate() {

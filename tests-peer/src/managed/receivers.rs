@@ -1,5 +1,5 @@
 //! Receivers of alerts by mail and syslog, DNS servers, time servers and a directory service: as
-//! many as possible. Nobody listens there.
+//! many as possible. No process listens at their addresses.
 
 use serde_json::json;
 
@@ -78,7 +78,7 @@ fn snmp_managers(report: &mut Report, world: &World) {
     world.row(report, "DELETE snmp-managers", &[end]);
 }
 
-/// Servers that the array asks.
+/// Servers that the array queries.
 fn servers(report: &mut Report, world: &World) {
     let of = |method, port: usize| {
         let servers = (0..NAME_SERVERS).map(|n| format!("127.0.0.1:{}", port + n));

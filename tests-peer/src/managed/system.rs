@@ -84,7 +84,7 @@ fn numbers(world: &World) -> Result<Vec<String>> {
     all.map(|alert| alert["name"].as_str().map(str::to_owned).context("no number")).collect()
 }
 
-/// All of it.
+/// Runs all rows of this module.
 pub fn all(report: &mut Report, world: &World) {
     let numbers = numbers(world).unwrap_or_default();
     let of = |names: &str| format!("/api/2.26/alerts?names={names}");
@@ -109,7 +109,7 @@ pub fn all(report: &mut Report, world: &World) {
     controllers(report, world);
 }
 
-/// There is none to switch to, and none to stop; the only one runs.
+/// The only controller: it can be neither switched nor stopped.
 fn controllers(report: &mut Report, world: &World) {
     let switch = Request::new("POST", "/v1/controllers/switch").ends(409);
     world.row(report, "POST /v1/controllers/switch", &vec![switch; 8]);
@@ -119,7 +119,7 @@ fn controllers(report: &mut Report, world: &World) {
     world.row(report, "POST /v1/controllers/{name}/start", &vec![start; 8]);
 }
 
-/// The pool is on one device, which can be identified, and can't be changed.
+/// The only device of the pool: it can be identified, but not changed.
 fn devices(report: &mut Report, world: &World) {
     let add = Request::new("POST", "/v1/devices").json(&json!({"place": "/nowhere"})).ends(409);
     world.row(report, "POST /v1/devices", &vec![add; 8]);

@@ -22,7 +22,7 @@ const TIB: u64 = 1 << 40;
 pub(super) const KILLED_BYTES: u64 = 6 * GIB;
 pub(super) const KILLED_VOLUME_BYTES: u64 = 2 * GIB;
 const LOG_BYTES: u64 = 400 * MIB;
-/// How long that may take.
+/// How long writing that log may take.
 const LOG_TIME_MAX: Duration = Duration::from_secs(60);
 const RECOVERY_S_MAX: f64 = 1.0;
 
@@ -92,7 +92,7 @@ struct Recovery {
     log_bytes: u64,
 }
 
-/// Measures one in each round.
+/// Measures one recovery in each round.
 fn recoveries(options: &Options, programs: &Programs) -> Result<Vec<Recovery>> {
     let mut array = start(options, programs, "recovery", KILLED_BYTES, QUIET)?;
     let url = array.create_volume("killed", KILLED_VOLUME_BYTES, 1, "")?;
@@ -218,7 +218,8 @@ fn writes_with_volumes(options: &Options, programs: &Programs) -> Result<Vec<(f6
     Ok(rounds)
 }
 
-/// Creates an array with a full volume, and this many more with data that its host sees.
+/// Creates an array with a full volume, and this many more volumes that its host sees and that
+/// contain data.
 fn with_volumes(
     options: &Options,
     programs: &Programs,
