@@ -103,7 +103,7 @@ pub fn aborts(report: &mut Report, target: &Target, rounds: usize, seed: u64) {
 }
 
 /// While the commands of an old session end, a host logs in, loses that connection too and replaces
-/// it with another one: the new session must begin with whichever connection exists.
+/// it with another one: the new session must begin with the connection that exists.
 pub fn reinstated(report: &mut Report, target: &Target, rounds: usize) {
     report.check("a connection replaces another while its session waits", || {
         for round in 0..rounds {

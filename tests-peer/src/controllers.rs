@@ -98,7 +98,8 @@ fn one_round(report: &mut Report, array: &Array, hosts: &[Host], round: u32, ran
             report.check(&format!("kill -{with} of the {name}, {round}"), || {
                 thread::sleep(after);
                 let found = both(array)?;
-                let one = found.iter().find(|it| it.is_owner == whom).context("nobody")?;
+                let one =
+                    found.iter().find(|it| it.is_owner == whom).context("no such controller")?;
                 go_on(hosts, || signal(one.pid, with))
             });
         }
@@ -275,8 +276,8 @@ fn late_write(
     Err(anyhow!("the write got no response, and its connection was not lost"))
 }
 
-/// A controller gets SIGTERM during a takeover, which takes about 100 ms: it ends, whatever state
-/// the takeover is in.
+/// A controller gets SIGTERM during a takeover, which takes about 100 ms: it ends, regardless of
+/// the state of the takeover.
 fn asked_to_end(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { controllers: Controllers::First, ..Shape::default() };
     let mut array = crate::array(arguments, shape)?;

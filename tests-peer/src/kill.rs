@@ -3,8 +3,8 @@
 //! A round: `holdfast-lab verify-load` loads a volume over several sessions with writes, compares
 //! and offloads; at a moment that the seed determines the array is killed; `inspect` of the stopped
 //! pool must find nothing; the array restarts, and the load, which waited, determines the result of
-//! unanswered commands (completely present or not at all) and continues. After the rounds every
-//! block is compared.
+//! commands without a response (completely present or not at all) and continues. After the rounds
+//! every block is compared.
 
 use std::time::Duration;
 

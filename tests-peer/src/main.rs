@@ -151,8 +151,7 @@ fn programs(arguments: &Arguments) -> Result<Programs> {
         None => {
             // This program is in target/PROFILE.
             let own = std::env::current_exe()?;
-            let target =
-                own.ancestors().nth(2).context("the path of this program has no directory")?;
+            let target = own.ancestors().nth(2).context("no target directory")?;
             target.join("release")
         }
     };
@@ -160,10 +159,7 @@ fn programs(arguments: &Arguments) -> Result<Programs> {
         Programs { holdfast: directory.join("holdfast"), lab: directory.join("holdfast-lab") };
     for program in [&programs.holdfast, &programs.lab] {
         if !program.is_file() {
-            bail!(
-                "{} does not exist; build it: cargo build --release -p holdfast -p lab",
-                program.display()
-            );
+            bail!("no {}: cargo build --release -p holdfast -p lab", program.display());
         }
     }
     Ok(programs)

@@ -1,5 +1,5 @@
-//! A controller that an administrator stops: it stays down whatever happens to the other one, until
-//! it is started.
+//! A controller that an administrator stops: it stays down, regardless of what happens to the other
+//! one, until it is started.
 
 use std::net::TcpStream;
 use std::thread;

@@ -80,5 +80,5 @@ pub fn owner(array: &Array) -> Result<Found> {
 /// # Errors
 /// If they are not in time.
 pub fn other(array: &Array) -> Result<Found> {
-    both(array)?.into_iter().find(|it| !it.is_owner).context("nobody forwards")
+    both(array)?.into_iter().find(|it| !it.is_owner).context("no controller forwards")
 }

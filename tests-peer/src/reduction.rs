@@ -247,7 +247,7 @@ fn verify(session: &mut Session, mib: u64, data: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Issues writes that are all in progress before the first is answered.
+/// Issues writes that are all in progress before the first one ends.
 fn write_at_once<'a>(
     session: &mut Session,
     writes: impl Iterator<Item = (u64, &'a [u8])>,

@@ -75,7 +75,7 @@ fn reserve_out(session: &mut Session, action: u8, key: u64, action_key: u64) -> 
 }
 
 /// One nexus holds the reservation and repeatedly writes the same blocks, in long commands; another
-/// one preempts it. The content of the blocks is then final, whatever happens to the writes.
+/// one preempts it. The content of the blocks is then final, regardless of the writes.
 fn preempt(target: &Target) -> Result<String> {
     let mut keeper = Session::connect(&target.config())?;
     let other = target.as_initiator(&target::second(&target.initiator));

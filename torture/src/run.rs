@@ -217,7 +217,7 @@ impl Torture {
 
     /// Returns whether a round has failed because more devices were out than the array tolerates,
     /// including a late one to which nothing was done. Wrong data, and an array that ends by
-    /// itself, are failures whichever devices are out.
+    /// itself, are failures regardless of the devices that are out.
     fn are_three_out(&mut self, error: &Error) -> Result<bool> {
         // Devices that are out now count, if the array reports them.
         let _ = self.look();

@@ -1,7 +1,7 @@
 //! Requests to volumes, and their replies.
 //!
 //! A request is self-contained, and is done completely or not at all; see the invariants in
-//! `docs/architecture.md`. Ranges are in 512-byte sectors, whatever the volume's logical block
+//! `docs/architecture.md`. Ranges are in 512-byte sectors, regardless of the volume's logical block
 //! size.
 
 use std::sync::Arc;
@@ -80,7 +80,7 @@ pub enum VolumeRequest {
         /// as a repetition.
         sender: Option<Box<Sender>>,
     },
-    /// Fill ranges with zeros. Takes no space, whatever the length.
+    /// Fill ranges with zeros. Takes no space at any length.
     Zero {
         /// The volume.
         volume: VolumeId,

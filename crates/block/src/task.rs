@@ -1,5 +1,4 @@
-//! Hosts' commands in progress, whatever protocol carries them: handles, responses, and task
-//! management.
+//! Hosts' commands in progress, over any protocol: handles, responses, and task management.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -134,8 +134,8 @@ impl Geometry {
         }
     }
 
-    /// Divides a pool into as many segments of this size as fit `capacity_bytes`, whatever the
-    /// pool's size: for tests, which need many small ones.
+    /// Divides a pool into as many segments of this size as fit `capacity_bytes`, at any pool size:
+    /// for tests, which need many small ones.
     pub fn of_segments(part_bytes: u64, capacity_bytes: u64) -> Result<Self, FormatError> {
         let one = Self { part_bytes, segment_count: 1, columns: 1 };
         let segment_count = one.count_in(capacity_bytes).min(SEGMENTS_IN_STREAM_MAX) as u32;

@@ -57,7 +57,7 @@ impl PageRef {
     pub const NONE: PageRef = PageRef { place: Place::NONE, checksum: 0 };
 
     /// Returns a reference to the same page that must never be read again: it missed changes, and
-    /// must not be taken for the newest version if it becomes readable again.
+    /// must not count as the newest version if it becomes readable again.
     pub fn spoiled(self) -> Self {
         Self { checksum: u64::MAX, ..self }
     }

@@ -291,7 +291,7 @@ impl Superblock {
         let columns = match u8::try_from(columns) {
             Ok(columns @ 2..) if has_stripes => columns,
             _ if has_stripes => return Err(FormatError { what: NO_STRIPES, offset: COLUMNS_AT }),
-            // Zeros, or something that nobody has ever read.
+            // Zeros, or something that was never read.
             _ => 1,
         };
         let geometry = Geometry { part_bytes, segment_count, columns };

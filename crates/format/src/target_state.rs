@@ -198,7 +198,7 @@ impl HostState {
     pub fn encode(&self) -> Vec<Vec<u8>> {
         assert!(self.registrations.len() <= REGISTRATIONS_MAX, "more registrations than fit");
         assert!(self.access.len() <= ACCESS_STATES_MAX, "more access states than fit");
-        assert!(self.type_code != Some(0), "a type of 0 stands for none");
+        assert!(self.type_code != Some(0), "a type of 0 means none");
         let mut chunks = self.registrations.chunks(PART_REGISTRATIONS);
         (0..self.part_count())
             .map(|part| self.encode_part(part, chunks.next().unwrap_or_default()))

@@ -1,6 +1,6 @@
 //! The command set interface of a front end: how it interprets commands, which requests to volumes
-//! they make, and how they are answered. SCSI is one ([`scsi`]); the NVM command set of NVMe is
-//! another.
+//! they make, and how their responses are built. SCSI is one ([`scsi`]); the NVM command set of
+//! NVMe is another.
 //!
 //! A command is a state machine of [`Step`]s: it makes one request to the store after the other,
 //! continues with each reply, and ends with a [`Response`]. It neither blocks nor does I/O. Between

@@ -34,11 +34,11 @@
 //! LUN is and what a command does.
 //!
 //! Invariants:
-//! 1. Each command is answered once, unless its connection has ended or it was aborted (`tasks`).
-//! 2. A task management request is answered only after all commands that it aborted have ended
-//!    (`front_end/management`).
+//! 1. Each command gets one response, unless its connection has ended or it was aborted (`tasks`).
+//! 2. A task management request gets its response only after all commands that it aborted have
+//!    ended (`front_end/management`).
 //! 3. A session begins only after the previous one of the same nexus has ended with all its tasks.
-//! 4. Each turn does a bounded amount of work, whatever hosts request (`turn`).
+//! 4. Each turn does a bounded amount of work for any requests of hosts (`turn`).
 //! 5. Nothing here blocks, or requests anything but memory from the system.
 
 pub mod command_set;

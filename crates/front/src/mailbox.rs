@@ -42,8 +42,8 @@ pub(super) struct AbortedBy {
     pub(super) handle: ManagementHandle,
 }
 
-/// The tasks to abort: those on a volume, whatever its LUN is for each host, or those of a session
-/// or a connection.
+/// The tasks to abort: those on a volume, regardless of its LUN for each host, or those of a
+/// session or a connection.
 #[derive(Clone, Debug)]
 pub(super) enum AbortWhat {
     /// All tasks on some volumes, of any session.
@@ -73,7 +73,7 @@ impl AbortWhat {
         }
     }
 
-    /// Returns whether to wait for a task of this session that was aborted before, whatever its
+    /// Returns whether to wait for a task of this session that was aborted before, on any
     /// connection.
     pub(super) fn has_left(&self, session: SessionId) -> bool {
         matches!(self, Self::Connection(of, _) if *of == session)

@@ -4,8 +4,8 @@
 //! waits for the thread. Busy-polling costs processor time that others may need. So each command
 //! that waits for a read earns the thread a little polling time, if several do: under load the
 //! thread hardly ever sleeps, and no load pays more than that little per command. A thread that
-//! sleeps serves a single waiting command, and commands that are answered at once, best: a host on
-//! the same machine runs meanwhile. A command that waits for a commit earns as much while no other
+//! sleeps serves a single waiting command, and commands that complete at once, best: a host on the
+//! same machine runs meanwhile. A command that waits for a commit earns as much while no other
 //! thread has any command. Otherwise it earns nothing: a commit ends the requests of many, on
 //! whichever thread, and several threads that busy-polled for it would delay each other.
 

@@ -5,7 +5,7 @@
 //! of its volumes together. A volume without limits has none, and its commands take no lock here. A
 //! command passes the bucket of its volume, then that of the group. A waiting command has not
 //! begun: it holds no reservation, has no effect, and ends at once if it is aborted. The thread
-//! whose command waits first watches the bucket until no command waits any more: it releases its
+//! whose command waits first watches the bucket until no command waits any longer: it releases its
 //! own commands and, by messages, those of other threads.
 //!
 //! Reads, writes and offloads count as one operation each, and reads and writes with the bytes that
@@ -27,7 +27,7 @@ use super::counters::Class;
 const BURST: Duration = Duration::from_millis(100);
 
 /// The used part of a volume's limits: for each limit, the time at which everything taken is paid
-/// for. While that is at most [`BURST`] ahead, the next command may pass, whatever it costs.
+/// for. While that is at most [`BURST`] ahead, the next command may pass, regardless of its cost.
 #[derive(Debug, Default)]
 struct Meter {
     limits: VolumeLimits,

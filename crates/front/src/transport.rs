@@ -126,9 +126,9 @@ pub enum Event {
     },
     /// A command with all its data, in session order.
     Command(Command),
-    /// A task management request, to be answered after the commands it aborts have ended.
+    /// A task management request, whose response is due after the commands it aborts have ended.
     TaskManagement(TaskManagement),
-    /// The host has received the response that asked for this ([`TaskResponse::acknowledge`]).
+    /// The host has received the response that requested this ([`TaskResponse::acknowledge`]).
     Acknowledged {
         /// The name given there.
         name: u64,

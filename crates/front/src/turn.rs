@@ -6,7 +6,7 @@
 //! request that continues after a commit (the next piece of a copy, an edit that waited for
 //! another) counts too: a commit may let a hundred of them continue at once. The rest is parked
 //! with its task and continues in later turns, one request of each connection after the other,
-//! whatever each of them has queued. Small requests are never parked.
+//! regardless of how many each has queued. Small requests are never parked.
 //!
 //! Larger reads are also parked while the thread has [`READS_BYTES_MAX`] of them in progress: a
 //! window of VERIFYs takes no lasting memory from a host's share, but all it reads would be in
@@ -187,7 +187,7 @@ mod tests {
         let mut order = Vec::new();
         while turn.has_parked() {
             turn.begin();
-            assert!(!turn.takes(MIB, false), "nobody overtakes");
+            assert!(!turn.takes(MIB, false), "nothing overtakes");
             while let Some(task) = turn.next() {
                 assert!(turn.takes(MIB, true));
                 order.push(task);

@@ -19,25 +19,25 @@ pub enum Event {
         /// Status detail.
         detail: u8,
     },
-    /// A command was answered.
+    /// A command has its response.
     Answered(Answer),
-    /// A task management request was answered.
+    /// A task management request has its response.
     TaskManagementAnswered {
         /// The request.
         itt: Itt,
         /// The response (RFC 7143, 11.6.1): 0 complete, 1 the task does not exist, ….
         response: u8,
-        /// The commands of this connection that it aborted: they will never be answered.
+        /// The commands of this connection that it aborted: they will never get a response.
         ended: Vec<Itt>,
     },
-    /// A text request was answered completely.
+    /// A text request has its complete response.
     Text {
         /// The request.
         itt: Itt,
         /// The pairs.
         pairs: Vec<(String, String)>,
     },
-    /// A logout was answered. With response 0 and a reason that closes this connection, it has
+    /// A logout has its response. With response 0 and a reason that closes this connection, it has
     /// ended.
     LoggedOut {
         /// The response (RFC 7143, 11.15.1).
@@ -95,12 +95,12 @@ pub enum Residual {
 /// Pings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Nop {
-    /// The target answered a ping, with the data that was sent.
+    /// The target responded to a ping, with the data that was sent.
     Answered {
         /// The request.
         itt: Itt,
     },
-    /// The target pings; it was answered if [`crate::Options::answers_pings`].
+    /// The target pings; a response was sent if [`crate::Options::answers_pings`].
     Asked,
     /// The target reports its counters and wants no response.
     Told,

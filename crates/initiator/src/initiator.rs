@@ -96,7 +96,7 @@ impl Initiator {
         matches!(self.phase, Phase::Full)
     }
 
-    /// Returns whether a logout that closes this connection was requested, and is not answered.
+    /// Returns whether a logout that closes this connection was requested, and has no response yet.
     pub fn is_leaving(&self) -> bool {
         matches!(self.phase, Phase::Leaving)
     }

@@ -15,8 +15,8 @@
 //!    [`Initiator::task_management`], [`Initiator::nop_out`], [`Initiator::send_targets`],
 //!    [`Initiator::logout`].
 //!
-//! When the connection is lost, [`Initiator::outstanding`] returns the commands that will never be
-//! answered. A new `Initiator` with the same name and ISID and `tsih: 0` takes over a session
+//! When the connection is lost, [`Initiator::outstanding`] returns the commands that will never get
+//! a response. A new `Initiator` with the same name and ISID and `tsih: 0` takes over a session
 //! (session reinstatement, RFC 7143, 6.3.5). [`Initiator::joining`] creates another connection of a
 //! session. [`Initiator::retry`] and [`Initiator::abort_lost`] fill the gaps that a failed
 //! connection leaves in a session that continues. After task management on one connection has

@@ -20,7 +20,7 @@ const DECLARED: [&str; 4] =
 pub(crate) struct Login {
     pub(crate) itt: u32,
     pub(crate) stage: u8,
-    /// Whether the last request asked for the next stage.
+    /// Whether the last request asked to transit to the next stage.
     pub(crate) asked: bool,
     pub(crate) exchanges: u32,
     /// The offers of this stage without a response.

@@ -38,7 +38,7 @@ pub struct Options {
     pub max_outstanding_r2t: u16,
     /// The offered MaxConnections. 1..=65535.
     pub max_connections: u16,
-    /// The most immediate data sent with a command, in bytes, whatever was negotiated.
+    /// The most immediate data sent with a command, in bytes, regardless of the negotiated values.
     pub immediate_bytes_max: u32,
     /// Whether it answers pings of the target (NOP-In).
     pub answers_pings: bool,

@@ -131,7 +131,7 @@ impl Initiator {
         Ok(self.abort_task(task, lun, cmd_sn))
     }
 
-    /// Requests the abort of a command with this LUN and CmdSN, on whichever connection.
+    /// Requests the abort of a command with this LUN and CmdSN, on any connection.
     pub(crate) fn abort_task(&mut self, task: Itt, lun: [u8; 8], cmd_sn: u32) -> Itt {
         let mut bhs = Bhs::new(opcode::MANAGEMENT | IMMEDIATE, FINAL | 1);
         bhs.put_u32(20, task.0);

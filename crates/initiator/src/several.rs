@@ -49,8 +49,8 @@ impl Initiator {
     }
 
     /// Returns the commands of this connection that a request on another connection of the session,
-    /// answered with response 0, has aborted, and which will never be answered (RFC 7143, 11.5.1:
-    /// those that were sent before it).
+    /// with response 0, has aborted, and which will never get a response (RFC 7143, 11.5.1: those
+    /// that were sent before it).
     pub fn ended_elsewhere(&mut self, request: Itt, function: Function, lun: [u8; 8]) -> Vec<Itt> {
         let ended = self.ended_by(request.0, Ends::Set(function), lun, 0);
         self.conclude(&ended);

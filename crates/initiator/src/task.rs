@@ -1,4 +1,4 @@
-//! The state of requests until they are answered.
+//! The state of requests until they have their response.
 
 use std::collections::VecDeque;
 

@@ -71,7 +71,7 @@ pub enum Violation {
         /// The tag.
         itt: u32,
     },
-    /// A PDU for a request that was answered before, or that was sent on another connection.
+    /// A PDU for a request that already has its response, or that was sent on another connection.
     #[error(
         "opcode {opcode:#04x} for tag {itt:#x}, not outstanding here (RFC 7143, 4.2.2.2, 4.2.4)"
     )]

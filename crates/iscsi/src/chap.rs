@@ -48,7 +48,7 @@ fn hash<H: md5::Digest>(parts: &[&[u8]]) -> Vec<u8> {
     state.finalize().to_vec()
 }
 
-/// A step failed. Whatever the reason, the login ends with 0201.
+/// A step failed. The login ends with 0201 for any reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refused;
 

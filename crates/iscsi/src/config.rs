@@ -17,7 +17,7 @@ pub struct Portal {
     pub tag: u16,
 }
 
-/// Limits on the target's memory and time, whatever its peers send.
+/// Limits on the target's memory and time that hold for any input from its peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Commands of a session in progress: the window that MaxCmdSN opens. 1..=4096.
@@ -28,8 +28,8 @@ pub struct Limits {
     pub sessions: usize,
     /// Sessions of one initiator, including discovery sessions: its paths to all portals.
     pub sessions_per_initiator: usize,
-    /// Sessions from one address (of IPv6: from one 64-bit network), whatever their names, so that
-    /// no machine can take all by using the names of many hosts.
+    /// Sessions from one address (of IPv6: from one 64-bit network), regardless of their names, so
+    /// that no machine can take all by using the names of many hosts.
     pub sessions_per_address: usize,
     /// Connections in a session (MaxConnections). 1..=65535.
     pub connections_per_session: u16,

@@ -140,9 +140,9 @@ pub enum Event {
     },
     /// A command with all its data, in session order.
     Command(Command),
-    /// A task management request, to be answered after the tasks it aborts have ended.
+    /// A task management request, whose response is due after the tasks it aborts have ended.
     TaskManagement(TaskManagement),
-    /// The initiator has received the status of a command whose response asked for this
+    /// The initiator has received the status of a command whose response requested this
     /// ([`TaskResponse::acknowledge`]). Not reported for aborted commands, after the end of the
     /// connection, or for the oldest if more than 1024 are not acknowledged.
     Acknowledged {

@@ -42,7 +42,7 @@ impl Guesses {
     }
 }
 
-/// Returns the entity that an address stands for: a host of IPv4, a network of IPv6, in which one
+/// Returns the entity that an address represents: a host of IPv4, a network of IPv6, in which one
 /// host may have any number of addresses.
 pub fn neighbourhood(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

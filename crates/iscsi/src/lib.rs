@@ -34,8 +34,8 @@
 //! [`Limits::data_out_bytes_per_connection`] of solicited data, and texts of
 //! [`Limits::text_bytes`]. The data of all connections together, in both directions, is bounded by
 //! [`Limits::data_bytes`], of which each initiator has a share: data is solicited as far as the
-//! share allows, and unsolicited data beyond it is answered with TASK SET FULL. A connection that
-//! withholds solicited data, or does not accept its responses, is closed after
+//! share allows, and a command with unsolicited data beyond it ends with TASK SET FULL. A
+//! connection that withholds solicited data, or does not accept its responses, is closed after
 //! [`Limits::data_timeout`]. A call processes about [`Limits::pdus_per_call`] PDUs at most
 //! ([`Connection::has_input`]). Sessions are bounded in total and for each initiator. The caller
 //! that accepts sockets bounds their number.

@@ -23,7 +23,7 @@ pub(crate) fn before(a: u32, b: u32) -> bool {
 /// What a login claims when it enters full-feature phase.
 pub(crate) struct Claim<'a> {
     pub(crate) initiator_name: &'a str,
-    /// The entity that its address stands for.
+    /// The entity that its address represents.
     pub(crate) address: IpAddr,
     pub(crate) isid: [u8; 6],
     /// 0 for a new session.
@@ -138,7 +138,7 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) nexus: Arc<NexusInfo>,
-    /// The entity that the address of its first connection stands for.
+    /// The entity that the address of its first connection represents.
     pub(crate) address: IpAddr,
     /// The parameters that the leading login negotiated.
     pub(crate) params: Params,
@@ -239,7 +239,7 @@ impl Session {
         }
         let behind = cmd_sn.wrapping_sub(expected);
         let turn = task.map(|task| state.tasks.enter(task, Some(behind)));
-        // Before its number counts as received, so that whoever relies on that sees it.
+        // Before its number counts as received, so that any reader of that number sees it.
         self.note_counts(&state);
         let place = Place::in_window(self, cmd_sn, turn);
         if behind > 0 {

@@ -4,8 +4,8 @@
 //! has ended. SIMPLE tasks have no order, and HEAD OF QUEUE tasks are delivered at once.
 //!
 //! Tasks are ordered by CmdSN, and are entered as soon as their header has arrived: a later one on
-//! another connection must see them, whatever they still wait for. An immediate command follows all
-//! numbers that were received before it.
+//! another connection must see them, regardless of what they still wait for. An immediate command
+//! follows all numbers that were received before it.
 
 use crate::event::{ConnectionId, TaskAttribute};
 

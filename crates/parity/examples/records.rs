@@ -361,8 +361,7 @@ fn measure_reads(devices: &mut Devices) {
     }
 }
 
-/// Prints the bytes written per byte of the host, requests before the acknowledgement, and space
-/// used.
+/// Prints written bytes per byte of the host, requests before the acknowledgement, and used space.
 fn count() {
     println!("written bytes / host's, writes before the acknowledgement, taken bytes / host's");
     for devices in [3, 4, 6, 10, 18] {

@@ -88,7 +88,7 @@ fn a_vector_computed_by_hand() {
     assert!(parity[1][0].iter().all(|byte| *byte == 0x01 ^ 0x1d ^ 0xdb));
 }
 
-/// Data on devices stays readable only as long as this holds, whatever the library does.
+/// Data on devices stays readable only as long as this holds, regardless of the library.
 #[test]
 fn parity_matches_raid_6() {
     for code in codes() {

@@ -19,14 +19,14 @@ pub trait Channel {
     /// Queues a read of `frames` from `place` on.
     ///
     /// # Errors
-    /// If the medium has no such place (any more); the frames are then dropped.
+    /// If the medium does not have this place (any longer); the frames are then dropped.
     fn read(&mut self, user_data: u64, place: Place, frames: Vec<FrameMut>) -> io::Result<()>;
 
     /// Queues an append of `frames` (if there are none, `place` is ignored) at `place`. It
     /// completes when what `persist` requests is durable.
     ///
     /// # Errors
-    /// If the medium has no such place (any more).
+    /// If the medium does not have this place (any longer).
     fn append(
         &mut self,
         user_data: u64,

@@ -5,8 +5,8 @@
 //!    valid.
 //! 2. Nothing is lost with a label of a pool on one device, because it can be derived from the
 //!    root. So a device that refuses a label does not prevent using the pool.
-//! 3. A device whose valid label names another pool, or another position in this one, is not taken
-//!    for a part of this one ([`check`]).
+//! 3. A device whose valid label names another pool, or another position in this one, is not
+//!    accepted as a part of this one ([`check`]).
 
 use std::io;
 

@@ -59,7 +59,7 @@ impl Local {
     }
 
     /// Creates a pool on `disk`, with its first root. The first blocks of `wiped` are zeroed, so
-    /// that no earlier content is taken for a part of the pool.
+    /// that no earlier content is mistaken for a part of the pool.
     ///
     /// # Errors
     /// Those of the disk; there is then no pool.

@@ -127,8 +127,8 @@ fn a_root_that_was_not_read_is_not_replaced() {
     assert!(matches!(other.swap_root(2, &superblock(3)), Err(RootError::None(_))));
 }
 
-/// One copy can't be written: at any time one of the others is whole, and its stand-in is never
-/// taken for the newest once the copy is whole again.
+/// One copy can't be written: at any time one of the others is whole, and its stand-in never counts
+/// as the newest once the copy is whole again.
 #[test]
 fn one_copy_is_valid_at_any_time() {
     for bad in SUPERBLOCK_OFFSETS_BYTES {

@@ -84,7 +84,7 @@ impl Parts {
         self.devices.entry(device).or_default().grow(count);
     }
 
-    /// Removes a device that is out, or is to be emptied: no segment takes a part of it any more.
+    /// Removes a device that is out, or is to be emptied: no segment takes another part of it.
     pub fn remove(&mut self, device: u8) {
         self.devices.remove(&device);
     }

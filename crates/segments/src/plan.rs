@@ -221,8 +221,8 @@ mod tests {
     }
 
     proptest! {
-        /// No part is in two columns, all parts are within their devices, and whichever devices are
-        /// lost, the others have as many free parts as the lost ones had columns.
+        /// No part is in two columns, all parts are within their devices, and for any lost devices,
+        /// the others have as many free parts as the lost ones had columns.
         #[test]
         fn a_map_keeps_its_rules(
             counts in prop::collection::vec(20..60u64, 4..=12),

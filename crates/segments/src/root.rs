@@ -205,8 +205,8 @@ impl Roots {
         Ok(written?)
     }
 
-    /// Clears the stand-in once both copies are alike and valid, so that old content is never taken
-    /// for the newest.
+    /// Clears the stand-in once both copies are alike and valid, so that old content never counts
+    /// as the newest.
     pub(crate) fn settle(&mut self, disk: &dyn Disk) {
         if self.stands_in && self.whole == [true; 2] {
             let cleared = write_at(disk, SUPERBLOCK_STAND_IN_OFFSET_BYTES, Frame::zeros());

@@ -40,7 +40,7 @@ pub trait Segments: Send + Sync {
 
     /// Changes the layout of those of these segments that need it, durably, and makes others
     /// narrower if these would otherwise lack a column; returns how many were changed. All of
-    /// `segments` are empty, and nobody reads or writes them before this returns.
+    /// `segments` are empty, and there are no reads or writes of them before this returns.
     ///
     /// # Errors
     /// Those of the devices; all segments are then where they were.
@@ -70,7 +70,7 @@ pub trait Segments: Send + Sync {
     /// Those of the medium.
     fn read_patiently(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()>;
 
-    /// Discards a segment whose content nobody needs, and to which nothing is appended before this
+    /// Discards a segment whose content is not needed, and to which nothing is appended before this
     /// returns: its space goes back to the layer below. Returns `false` if the medium can't
     /// discard, which then holds for all segments.
     ///
@@ -79,7 +79,7 @@ pub trait Segments: Send + Sync {
     fn free(&self, segment: u32) -> io::Result<bool>;
 
     /// Appends `frames` to a segment, at `place`. Not durable before a flush. `place` may be in a
-    /// *hole*: blocks of a metadata segment that nothing refers to any more.
+    /// *hole*: blocks of a metadata segment that nothing refers to any longer.
     ///
     /// # Errors
     /// Those of the medium; any part may have been written.
@@ -117,7 +117,7 @@ pub trait Segments: Send + Sync {
     ///
     /// # Errors
     /// [`RootError::Overtaken`] if another caller has replaced the root; the error of the medium,
-    /// after which the old or the new root is there.
+    /// after which the old or the new root is present.
     fn swap_root(&self, expected: u64, next: &Superblock) -> Result<(), RootError>;
 
     /// Makes copies of the root that differ in age alike: called after two successive roots with
@@ -175,8 +175,8 @@ pub trait Segments: Send + Sync {
         self.read_patiently(place, frames)
     }
 
-    /// Rewrites a damaged copy at `place`, durably. Nobody else writes there meanwhile: the caller
-    /// keeps the segment from being reused.
+    /// Rewrites a damaged copy at `place`, durably. There are no other writes there meanwhile: the
+    /// caller keeps the segment from being reused.
     ///
     /// # Errors
     /// Those of the device; that there is no redundancy, and so no way to know the right data.
@@ -206,7 +206,7 @@ pub trait Segments: Send + Sync {
     /// [`Segments::given`].
     ///
     /// # Errors
-    /// Those of a device, which then is out; that the target does not lack anything (any more).
+    /// Those of a device, which then is out; that the target lacks nothing (any longer).
     fn copy_to(&self, _who: Lacking, _place: Place, _frames: &[Frame]) -> io::Result<()> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "the pool is on one device"))
     }
@@ -235,9 +235,8 @@ pub trait Segments: Send + Sync {
         Err(io::Error::new(io::ErrorKind::Unsupported, "the pool is not striped"))
     }
 
-    /// Ends catching up of a target that lacks nothing any more. When this returns, the device is
-    /// in, or the columns are at their new locations, and the labels of all devices that are in say
-    /// so.
+    /// Ends catching up of a target that is complete again. When this returns, the device is in, or
+    /// the columns are at their new locations, and the labels of all devices that are in say so.
     ///
     /// # Errors
     /// As [`Segments::copy_to`].
@@ -245,7 +244,7 @@ pub trait Segments: Send + Sync {
         Err(io::Error::new(io::ErrorKind::Unsupported, "the pool is on one device"))
     }
 
-    /// Takes a device out, for the reason `why`: it is not used any more.
+    /// Takes a device out, for the reason `why`: it is no longer used.
     ///
     /// # Errors
     /// If there is no such device, or the others can't do without it.

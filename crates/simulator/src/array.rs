@@ -6,8 +6,8 @@
 //! - [`network`]: connections that delay, split, merge, stall and lose bytes,
 //! - [`controller`]: the array's side: front ends, with their `sockets` and their channel to the
 //!   disk ([`channel`]); [`chores`]: the work of other threads,
-//! - [`linear`]: whether the responses that hosts got are those of some order of their commands,
-//!   exact for each block of 4 KiB and during the run,
+//! - [`linear`]: whether the responses of hosts are those of some order of their commands, exact
+//!   for each block of 4 KiB and during the run,
 //! - [`reservations`]: whether a response GOOD or RESERVATION CONFLICT was possible.
 //!
 //! The monitors know neither iSCSI nor the array: the driver of the hosts passes them requests and

@@ -60,7 +60,7 @@ impl Commits {
         self.under_way.is_empty() && self.whole.is_empty() && self.ended.is_empty()
     }
 
-    /// Drops them: nobody waits for them any more.
+    /// Drops them: no caller waits for them any longer.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }

@@ -124,7 +124,7 @@ impl Contenders {
                 self.crash()?;
                 self.read_all()?;
             }
-            // It may wait for commits in flight, which nobody else would finish.
+            // It may wait for commits in flight, which nothing else would finish.
             _ if self.commits.is_empty() => drop(self.store()?.maintain()),
             _ => {}
         }

@@ -39,9 +39,9 @@ pub enum Damage {
 pub struct Seen {
     /// The pool was not opened.
     pub refused: u64,
-    /// Reads that were answered with MEDIUM ERROR.
+    /// Reads that ended with MEDIUM ERROR.
     pub medium_errors: u64,
-    /// Reads that were answered with the right bytes.
+    /// Reads that returned the right bytes.
     pub right: u64,
     /// Pools in which `check` found something, or could not finish.
     pub found_by_check: u64,

@@ -133,7 +133,7 @@ impl Desk {
 
     /// Does one random step.
     pub(crate) fn step(&mut self, store: &Store) -> Result<(), String> {
-        // What was answered before precedes what is begun now.
+        // Requests acknowledged before precede those that begin now.
         self.collect()?;
         self.look_at_torn(store)?;
         let reading = self.ops.iter().filter(|op| op.operation.is_some()).count() as u64;
@@ -174,7 +174,7 @@ impl Desk {
         Ok(wait)
     }
 
-    /// Continues until nothing is in flight. Whatever waits then would wait forever.
+    /// Continues until nothing is in flight. A request that waits then would wait forever.
     pub(crate) fn settle(&mut self, store: &Store) -> Result<(), String> {
         let (mut turns, mut answers) = (0, self.answers);
         while self.settle_one(store)? {

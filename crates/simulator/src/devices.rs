@@ -60,7 +60,7 @@ struct World {
     /// The disk that has something else than was written, if there is one.
     liar: Option<usize>,
     /// Which disks caught up while another one lied: they may have got what that one has, because
-    /// nobody compares it. A pool that has a liar and lacks a disk has lost two already.
+    /// it is not compared. A pool that has a liar and lacks a disk has lost two already.
     is_doubtful: Vec<bool>,
     /// Which disks were reset to an earlier state, or given up by opening the pool without them:
     /// what they say about the others does not count.
@@ -351,7 +351,7 @@ impl World {
     }
 
     /// Opens the devices that are present; with the administrator's consent only if most of them
-    /// were not in. Then those that are not present are lost, whatever they have.
+    /// were not in. Then those that are not present are lost, regardless of their content.
     fn open_devices(&mut self) -> Result<Arc<DeviceSet>, String> {
         let devices: Vec<_> = self.drives.iter().map(device_of).collect();
         let opened = match DeviceSet::open(devices.clone(), false) {

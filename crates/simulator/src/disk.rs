@@ -2,8 +2,8 @@
 //!
 //! # The fault model
 //! What `docs/crash-consistency.md` assumes of a device, and nothing kinder:
-//! - A write that was followed by a completed flush is there after a crash.
-//! - Of a write that was not, each 512-byte sector independently is there or is not: writes are
+//! - A write that was followed by a completed flush is present after a crash.
+//! - Of a write that was not, each 512-byte sector independently is present or not: writes are
 //!   lost, torn, and appear reordered. A sector itself is never torn.
 //! - A crash comes at a write (any part of which may then be there), or at a flush (after which any
 //!   part of what it should have kept is there), or between two I/Os.
@@ -330,7 +330,7 @@ impl SimDisk {
         self.inner().trace
     }
 
-    /// Makes the power fail and return: what was flushed is there, and of the rest what `survival`
+    /// Makes the power fail and return: flushed data is present, and of the rest what `survival`
     /// says.
     pub fn crash(&self, survival: Survival, rng: &mut Rng) {
         let mut inner = self.inner();

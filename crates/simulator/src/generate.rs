@@ -46,7 +46,7 @@ pub struct Generated {
     pub writes: Vec<Region>,
     /// The expected result.
     pub expected: Expected,
-    /// Whether it must be durable when it is answered, for any durability.
+    /// Whether it must be durable when it is acknowledged, with any durability.
     pub fua: bool,
 }
 

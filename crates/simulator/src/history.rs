@@ -183,7 +183,7 @@ impl History {
         self.disk.begin_step();
         let store = self.store()?;
         if self.disk.has_failed() {
-            // What is in flight is answered with errors; otherwise it hangs.
+            // Requests in flight fail; otherwise it hangs.
             locked(&self.desk).settle(&store)?;
             drop(store);
             return self.crash();

@@ -1,9 +1,9 @@
 //! Writes that the device falsely reports as done: lost, landed elsewhere, or in part.
 //!
-//! No single device can repair them. But nothing wrong may ever be taken for right: each read
-//! returns what was written last, or MEDIUM ERROR; a pool opens in that state, or reports that it
-//! is damaged; scrubbing lists what can't be read, by name. One case can't be detected on a single
-//! device; it is allowed here, and counted: see [`Seen::rolled_back`].
+//! No single device can repair them. But wrong data must never be returned: each read returns what
+//! was written last, or MEDIUM ERROR; a pool opens in that state, or reports that it is damaged;
+//! scrubbing lists what can't be read, by name. One case can't be detected on a single device; it
+//! is allowed here, and counted: see [`Seen::rolled_back`].
 //!
 //! One write of a history is struck, and the history continues over the damage: requests,
 //! checkpoints, reclaim, scrubbing, and reopening.
@@ -108,7 +108,7 @@ struct World {
     /// The content of the volumes before the last change, if no checkpoint was completed since; and
     /// the number of I/Os at that time.
     before: Option<(u64, Vec<Known>)>,
-    /// Their content if the change that ended all writing is there.
+    /// Their content if the change that ended all writing is present.
     uncertain: Option<Vec<Known>>,
     next_tag: u64,
     /// Whether large writes cycle through the pool, so that segments are reused.

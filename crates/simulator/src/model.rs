@@ -47,7 +47,7 @@ pub enum Effect {
     Replace {
         /// The slot.
         slot: usize,
-        /// The id of what is there after it.
+        /// The id of the volume that exists after it.
         id: VolumeId,
         /// Its content, except for what races with the change.
         tags: Vec<Tag>,
@@ -74,7 +74,7 @@ pub struct Changing {
 /// An acknowledged change that may be lost.
 #[derive(Clone, Debug)]
 struct Answered {
-    /// When it was answered.
+    /// When it was acknowledged.
     time: u64,
     change: Changing,
     /// It may have taken several commits, and was acknowledged when the last was durable: then it

@@ -95,7 +95,7 @@ pub struct Plan {
     pub upgrade: Upgrade,
     /// Its form before that.
     pub earlier: Earlier,
-    /// Whether free segments are discarded: whatever is read there later is wrong.
+    /// Whether free segments are discarded: anything that is read there later is wrong.
     pub discard: bool,
     /// Whether a follower follows the pool while it is used, and takes over after crashes and
     /// kills.
@@ -228,7 +228,7 @@ impl Plan {
 pub struct Summary {
     /// A hash of every I/O and every answer.
     pub trace: u64,
-    /// Requests that were answered.
+    /// Completed requests.
     pub answers: u64,
     /// Of them, how many because the pool was full.
     pub refused_full: u64,

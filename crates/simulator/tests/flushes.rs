@@ -19,7 +19,7 @@ fn bytes(block: u64) -> Vec<u8> {
     (0..512).flat_map(|_| rng.draw().to_le_bytes()).collect()
 }
 
-/// A pool with a volume whose blocks were written and, if asked for, flushed.
+/// A pool with a volume whose blocks were written and, if requested, flushed.
 fn filled(durability: Durability) -> (Arc<SimDisk>, Store, VolumeId) {
     let disk = Arc::new(SimDisk::new(256 << 20, 1));
     Store::create(&*disk, &[7; 64]).unwrap();
@@ -39,7 +39,7 @@ fn write(store: &Store, volume: VolumeId, block: u64) -> Result<VolumeReply, Vol
     store.execute(VolumeRequest::Write { volume, range, data, fua: false })
 }
 
-/// The power fails, only durable data survives, and all of the volume is there.
+/// The power fails, only durable data survives, and all of the volume is present.
 fn assert_all_is_there(disk: &Arc<SimDisk>, store: Store, volume: VolumeId, context: &str) {
     drop(store);
     disk.crash(Survival::Nothing, &mut Rng::new(3));
@@ -93,8 +93,8 @@ fn a_checkpoint_with_flush_durability_is_rewritten_when_its_flush_fails() {
     each_flush_of_a_checkpoint_may_fail(Durability::Flush, 4);
 }
 
-/// A flush of the log fails: the data it should have made durable is written again, and flushed,
-/// before it is answered, and writing continues.
+/// A flush of the log fails: the data it should have made durable is rewritten and flushed before
+/// it is acknowledged, and writing continues.
 #[test]
 fn log_records_lost_by_a_failed_flush_are_rewritten() {
     let (disk, store, id) = filled(Durability::Flush);
@@ -112,7 +112,7 @@ fn log_records_lost_by_a_failed_flush_are_rewritten() {
     assert_all_is_there(&disk, store, id, "later writes");
 }
 
-/// Writing ends only where no flush succeeds any more, and nothing that was promised is lost.
+/// Writing ends only if all flushes fail, and nothing that was promised is lost.
 #[test]
 fn a_device_whose_flushes_all_fail_stops_writes() {
     for by_checkpoint in [false, true] {

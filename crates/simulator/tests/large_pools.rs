@@ -70,8 +70,8 @@ fn opening_reads_as_much_for_400_000_chunks_as_for_10_000() {
     }
 }
 
-/// An index with room for one chunk in eight still finds stretches of 4 MiB, in whatever order they
-/// come, and however many were found before.
+/// An index with room for one chunk in eight still finds stretches of 4 MiB, in any order, and
+/// after any number of earlier hits.
 #[test]
 fn a_small_index_finds_duplicates_written_in_runs() {
     const CHUNKS: u64 = 400 * STRETCH;

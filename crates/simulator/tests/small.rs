@@ -45,8 +45,8 @@ fn a_follower_finds_the_same_state_as_a_recovery() {
     assert!(taken > 100 && useless > 50 && sum.followed > 1000, "{sum}");
 }
 
-/// The log goes through several segments while a checkpoint waits for each of its writes: whatever
-/// is freed too early is reused at once.
+/// The log goes through several segments while a checkpoint waits for each of its writes: space
+/// that is freed too early is reused at once.
 #[test]
 fn the_log_grows_far_beyond_each_checkpoint() {
     let mut sum = Summary::default();

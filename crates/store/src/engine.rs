@@ -213,7 +213,7 @@ impl Engine {
         self.hand_out_places();
     }
 
-    /// If memory is short, releases metadata that no planned change needs any more.
+    /// If memory is short, releases metadata that no planned change needs any longer.
     fn turn_plans(&self) {
         if self.world.memory.plans.is_wanted()
             && let Some(writer) = self.writer.try_lock()

@@ -145,7 +145,7 @@ impl Fetch {
             #[cfg(test)]
             view.call_hook();
             match row.original {
-                // Originals have lower ids, so this terminates, whatever the rows say.
+                // Originals have lower ids, so this terminates with any content of the rows.
                 Some(original) if original < id => id = original,
                 Some(_) => return Ok(Content::Lost),
                 None => return Ok(self.locate_stored(view.world, id, &row)),

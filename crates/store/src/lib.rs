@@ -19,7 +19,7 @@
 //!
 //! # Modules
 //! Two modules follow a request from beginning to end: [`write`], how a change gets into the open
-//! record ([`reduce`]: which of its data need not be stored), and [`read`], how a read is answered
+//! record ([`reduce`]: which of its data need not be stored), and [`read`], how a read is served
 //! from the cache or the device ([`fetch`]). A request that waits for the device is an
 //! [`operation`].
 //!

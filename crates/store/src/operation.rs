@@ -16,7 +16,7 @@ pub trait Sink: Send + Sync {
     /// The request that was started with `id` has ended, or must be resumed.
     fn complete(&self, id: u64, outcome: Outcome);
 
-    /// Work is queued and nobody has the writer's role: call [`crate::Engine::take_commit`].
+    /// Work is queued and no thread has the writer's role: call [`crate::Engine::take_commit`].
     fn commit_wanted(&self);
 }
 
@@ -33,7 +33,7 @@ pub enum Outcome {
 /// The result of starting or resuming a request.
 #[derive(Debug)]
 pub enum Started {
-    /// Already answered.
+    /// Already completed.
     Done(Result<VolumeReply, VolumeError>),
     /// Device reads are needed first: perform them, then [`crate::Engine::resume`].
     Read(Box<ReadOperation>),

@@ -42,7 +42,7 @@ impl Waiters {
         self.outcomes.lock().remove(&token.id)
     }
 
-    /// Waits briefly for the end of a request, unless it has ended, or nobody else works on it.
+    /// Waits briefly for the end of a request, unless it has ended, or no other thread works on it.
     pub(crate) fn wait_for(&self, token: Token, others_work: impl FnOnce() -> bool) {
         let mut outcomes = self.outcomes.lock();
         if !outcomes.contains_key(&token.id) && others_work() {

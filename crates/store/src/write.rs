@@ -86,7 +86,7 @@ impl Engine {
         if writer.has_failed() {
             return Err(Started::Done(Err(VolumeError::WriteFailed)));
         }
-        // Nobody else would find a slot that was returned in between.
+        // No other thread would find a slot that was returned in between.
         if find(&mut edit) {
             return Ok(edit);
         }

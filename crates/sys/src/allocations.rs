@@ -56,7 +56,7 @@ pub fn observe(observer: Option<Observer>) {
     OBSERVER.set(observer);
 }
 
-/// A thread that is ending does not count any more.
+/// A thread that is ending no longer counts.
 fn count(bytes: usize) {
     let Ok(Some(so_far)) = COUNTED.try_with(Cell::get) else { return };
     COUNTED.set(None);

@@ -119,7 +119,7 @@ fn internet_address(address: Ipv6Addr, scope: u32) -> libc::sockaddr_in6 {
 }
 
 fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
-    // SAFETY: no memory is passed; nobody else owns the returned descriptor.
+    // SAFETY: no memory is passed; nothing else owns the returned descriptor.
     unsafe {
         match libc::socket(family, kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, protocol) {
             -1 => Err(io::Error::last_os_error()),

@@ -56,7 +56,7 @@ pub trait Calls: Send + Sync {
     /// nevertheless.
     fn sync(&self) -> io::Result<()>;
 
-    /// Discards bytes that nobody needs: their space goes back to the layer below. Reads return
+    /// Discards bytes that are not needed: their space goes back to the layer below. Reads return
     /// undefined data from now on. Returns `false` if there is no such call.
     ///
     /// # Errors

@@ -230,7 +230,7 @@ mod tests {
         assert_eq!((flushes.ok(), flushes.bytes), (3, 0));
         assert_eq!(reads.under_way + writes.under_way + flushes.under_way, 0);
         assert!(disk.read(1 << 20, &mut [FrameMut::stale()]).is_err());
-        assert_eq!(disk.counts().reads, reads, "it was not asked for what it does not have");
+        assert_eq!(disk.counts().reads, reads, "a read past the end does not count");
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub enum Persist {
 /// A disk, or a file used as one, addressed in bytes but accessed in whole 4 KiB frames.
 ///
 /// `docs/crash-consistency.md` says what the store assumes: a write that was followed by a flush is
-/// there after a crash; one that was not may be there completely, partly, in any order of its
+/// present after a crash; one that was not may be there completely, partly, in any order of its
 /// 512-byte sectors, or not at all.
 pub trait Disk: Send + Sync {
     /// Returns the size in bytes, a multiple of 4096.
@@ -78,7 +78,7 @@ pub trait Disk: Send + Sync {
         self.flush()
     }
 
-    /// Discards `len_bytes` from `offset_bytes` on (multiples of 4096) that nobody needs: their
+    /// Discards `len_bytes` from `offset_bytes` on (multiples of 4096) that are not needed: their
     /// space goes back to the layer below. Reads before the next write return undefined data.
     /// Returns `false` if the disk can't do that.
     ///
@@ -100,8 +100,8 @@ pub trait Disk: Send + Sync {
         false
     }
 
-    /// Sets whether other devices have the same data: then a refused call fails after about 70 ms,
-    /// whatever the error, because the device can be spared.
+    /// Sets whether other devices have the same data: then a refused call fails after about 70 ms
+    /// with any error, because the device can be spared.
     fn set_redundant(&self, _redundant: bool) {}
 
     /// Lets other threads run, because the caller holds no lock, and has much to do or waits for

@@ -23,7 +23,7 @@ impl Event {
         if event < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just created, and nobody else has it.
+        // SAFETY: the descriptor was just created, and nothing else has it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(event) }))
     }
 
@@ -39,7 +39,7 @@ impl Event {
         }
         let mut count = 0u64;
         // SAFETY: the descriptor is open, and the kernel writes at most 8 bytes to a value of 8
-        // that outlives the call. That nothing is there (any more) is the intended result.
+        // that outlives the call. That nothing is there (any longer) is the intended result.
         let _ = unsafe { libc::read(self.poll_fd(), (&raw mut count).cast(), 8) };
     }
 }

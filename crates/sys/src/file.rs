@@ -256,8 +256,8 @@ impl Calls for OpenFile {
         iovec::for_write(&mut iovecs, frames, skip_bytes);
         let offset = (offset_bytes + skip_bytes as u64) as i64;
         let flags = if dsync { libc::RWF_DSYNC } else { 0 };
-        // SAFETY: each vector points to bytes of a frame that `frames` keeps alive and that nobody
-        // can change; the kernel only reads them.
+        // SAFETY: each vector points to bytes of a frame that `frames` keeps alive and that can't
+        // change; the kernel only reads them.
         let result = unsafe {
             let count = iovecs.len() as i32;
             libc::pwritev2(self.file.as_raw_fd(), iovecs.as_ptr(), count, offset, flags)

@@ -76,7 +76,7 @@ impl Flushes {
 
     /// Ends it. Returns what must end before its success counts.
     pub(crate) fn end(&self, ticket: Ticket, error: Option<&io::Error>) -> Overlap {
-        // First: whoever sees that it has ended must see that it has failed.
+        // First: a reader that sees its end must also see its failure.
         if error.is_some_and(may_have_lost) {
             self.failed.fetch_add(1, Ordering::AcqRel);
         }

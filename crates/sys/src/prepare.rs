@@ -17,9 +17,9 @@ use crate::file::FileDisk;
 use crate::units::{STEP_UNITS, UNIT_BYTES, UNTOUCHED, WRITTEN};
 
 impl FileDisk {
-    /// Writes zeros durably to whatever in `offset_bytes..offset_bytes + len_bytes` was never
-    /// written, in whole MiB within the range, so that later durable writes there are fast. Never
-    /// overwrites data, even with concurrent writers. Returns the bytes that it wrote.
+    /// Writes zeros durably to the parts of `offset_bytes..offset_bytes + len_bytes` that were
+    /// never written, in whole MiB within the range, so that later durable writes there are fast.
+    /// Never overwrites data, even with concurrent writers. Returns the bytes that it wrote.
     ///
     /// # Errors
     /// Those of the device. Units that were not done stay as they were.

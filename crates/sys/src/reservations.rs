@@ -43,7 +43,7 @@ const KEYS_MAX: usize = 1024;
 /// The registrations and the reservation of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registered {
-    /// All keys, in order, each once, by whatever paths they were registered.
+    /// All keys, in order, each once, regardless of the paths over which they were registered.
     pub keys: Vec<u64>,
     /// The key of the holder of the reservation.
     pub holder: Option<u64>,

@@ -71,7 +71,7 @@ impl<C: Calls> RetryingDisk<C> {
     }
 
     /// Calls `fenced` when the device refuses something because it is reserved for others
-    /// (`EBADE`), before the failure is reported to anybody.
+    /// (`EBADE`), before the failure is reported to a caller.
     pub fn when_fenced(&self, fenced: impl Fn() + Send + Sync + 'static) {
         self.core.retries.when_fenced(Box::new(fenced));
     }

@@ -62,7 +62,7 @@ impl Step {
         let mut done = 0;
         for (base, len) in &self.vectors {
             let here = (*len).min(count - done);
-            // SAFETY: the vector points to memory that the transfer owns, and nobody else accesses
+            // SAFETY: the vector points to memory that the transfer owns, and nothing else accesses
             // now.
             at(self.offset + done, unsafe {
                 std::slice::from_raw_parts_mut(*base as *mut u8, here)

@@ -220,7 +220,7 @@ impl World {
     }
 }
 
-/// A durable write stays intact until another begins at its location, whatever fails.
+/// A durable write stays intact until another begins at its location, regardless of failures.
 #[test]
 fn completions_are_true_for_any_results_of_the_kernel() {
     let dir = tempfile::tempdir().unwrap();

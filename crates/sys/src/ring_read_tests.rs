@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A read that fails a few times and then succeeds has not failed, whichever way it was issued; one
-/// that fails each time fails once.
+/// A read that fails a few times and then succeeds has not failed, regardless of how it was issued;
+/// one that fails each time fails once.
 #[test]
 fn a_failed_read_is_retried() {
     for (_dir, disk, mut ring, _told) in engines() {

@@ -363,8 +363,8 @@ fn a_blocking_write_is_retried() {
     assert!(disk.retries().faults.lock().unwrap().is_empty());
 }
 
-/// A fenced node learns it from the first request that the device refuses, whatever it was, and
-/// before the caller does.
+/// A fenced node learns it from the first request of any kind that the device refuses, and before
+/// the caller does.
 #[test]
 fn a_device_reserved_for_another_is_reported_at_once() {
     for (_dir, disk, mut ring, _) in engines() {

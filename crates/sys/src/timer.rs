@@ -23,7 +23,7 @@ impl Timer {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just created, and nobody else has it.
+        // SAFETY: the descriptor was just created, and nothing else has it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 

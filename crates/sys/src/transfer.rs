@@ -171,7 +171,7 @@ impl Transfer {
             None => result,
         };
         self.count(&result, core);
-        // Nobody checks whether a failed flush is to be retried.
+        // No caller checks whether a failed flush is to be retried.
         if let (Some(Step::Sync), Err(error)) = (step, &result) {
             core.retries.look_for_fence(error);
         }
@@ -274,8 +274,8 @@ impl Transfer {
         Next::Again(pause)
     }
 
-    /// Drops it, because nobody waits for it any more, after the current call has ended, if that
-    /// was reported.
+    /// Drops it, because no caller waits for it any longer, after the current call has ended, if
+    /// that was reported.
     pub(crate) fn abandon(&mut self, result: io::Result<usize>, core: &Core) {
         self.count(&result, core);
         if let Some(ticket) = self.ticket.take() {

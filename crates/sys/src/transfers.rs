@@ -212,7 +212,7 @@ impl Transfers {
         }
     }
 
-    /// Drops a transfer that nobody waits for, and whose step has ended.
+    /// Drops a transfer without a waiting caller, whose step has ended.
     pub(crate) fn abandon<C: Calls>(
         &mut self,
         disk: &RetryingDisk<C>,

@@ -341,8 +341,8 @@ impl Nexus {
         self.attentive.store(state.pending(), Ordering::Release);
     }
 
-    /// Clears the change of units, which no unit reports any more after the host has read its LUNs
-    /// (SPC-4, 6.33).
+    /// Clears the change of units, which no unit reports after the host has read its LUNs (SPC-4,
+    /// 6.33).
     pub fn luns_reported(&self) {
         if self.attentive.load(Ordering::Acquire) == 0 {
             return;

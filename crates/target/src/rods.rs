@@ -11,12 +11,12 @@
 //! * [`saving`]: which of this is durable, so that another controller can continue with it.
 //!
 //! Initiators share tokens on demand: each may have as many as are free for all others
-//! ([`State::has_room_for`]), so each gets some, whatever another one takes.
+//! ([`State::has_room_for`]), so each gets some, regardless of how many another one takes.
 //!
 //! # Invariants
 //!
-//! 1. A token is durable before it is given to a host, and so is its end before a host is told of
-//!    it.
+//! 1. A token is durable before it is given to a host, and so is its end before a host gets the
+//!    response.
 //! 2. The space of a ROD is reused only after the end of its token is durable: a token that is
 //!    found after a takeover never represents other data.
 

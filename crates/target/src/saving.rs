@@ -13,8 +13,9 @@
 //! write fails, all changes that are not durable are rolled back together, and each of their
 //! commands reports failure: so the state in force is what was acknowledged.
 //!
-//! The end of a RESERVE by a reset or by the loss of its nexus is acknowledged to nobody. It takes
-//! effect at once, is never rolled back, and is made durable with the next turn that succeeds.
+//! The end of a RESERVE by a reset or by the loss of its nexus is not acknowledged to any nexus. It
+//! takes effect at once, is never rolled back, and is made durable with the next turn that
+//! succeeds.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -60,7 +61,7 @@ pub struct Unsaved {
 }
 
 impl Unsaved {
-    /// Returns the state to write; `None` if nothing must be stored any more.
+    /// Returns the state to write; `None` if nothing must be stored any longer.
     pub fn record(&self) -> Option<&Kept> {
         assert!(self.kept.flaw().is_none(), "the written state is valid");
         (!self.kept.is_empty()).then_some(&self.kept)

@@ -204,7 +204,8 @@ impl Target {
     }
 
     /// Returns the access state of a volume through the ports of a group: set by a host, otherwise
-    /// the group's implicit state. An unreachable group stays unavailable, whatever was set.
+    /// the group's implicit state. An unreachable group stays unavailable, regardless of what was
+    /// set.
     pub fn access_state(&self, volume: VolumeId, group: u16) -> AccessState {
         match self.implicit_access(group) {
             AccessState::Unavailable => AccessState::Unavailable,

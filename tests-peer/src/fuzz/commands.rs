@@ -132,10 +132,7 @@ pub(super) fn session(
                     return Ok(()); // gone, with all open commands
                 }
                 let end = pdu.field(40) as usize + length as usize;
-                ensure!(
-                    end <= wanted.bytes as usize,
-                    "an R2T beyond the expected data transfer length"
-                );
+                ensure!(end <= wanted.bytes as usize, "an R2T beyond the transfer length");
                 let data: Vec<u8> = wanted.data.iter().copied().cycle().take(end).collect();
                 initiator.answer(&pdu, &data).context("answering an R2T")?;
             }

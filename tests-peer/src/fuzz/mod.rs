@@ -97,7 +97,7 @@ fn attack(
         let units = make_volumes(array, watched)?;
         let before = good.commands();
         let done = round(watched, &units, seed.wrapping_add(rounds << 16));
-        // Whatever failed, the end of the process is more informative.
+        // The end of the process is more informative than any other failure.
         array.must_run()?;
         total.add(done?);
         good.wait_past(before)?;

@@ -26,7 +26,7 @@ pub async fn fresh(host: &Host, lun: u16) -> Result<Place> {
     format(device).await
 }
 
-/// Creates a datastore over whatever a device contains.
+/// Creates a datastore over any content of a device.
 pub async fn format(device: Device) -> Result<Place> {
     Datastore::format(&device, "small").await?;
     join(device).await

@@ -97,7 +97,7 @@ pub fn in_guest(array: &Array, target: &Target) -> Result<String> {
     let plan = ReclaimPlan::BlocksUnchecked(16);
     wait(&mut world.engine, async move { Ok(reclaim(&place, plan).await?) })?;
     let lost = before - mapped(array, "three")?;
-    // The file used for reclaim has got a new pointer block.
+    // The file used for reclaim has a new pointer block.
     ensure!((5 * MIB - 64 * KIB..=5 * MIB).contains(&lost), "a manual reclaim freed {lost} bytes");
 
     by_percent(&mut world)?;

@@ -16,7 +16,7 @@ impl History {
         self
     }
 
-    /// Adds a command that was aborted: the abort was answered at `end`.
+    /// Adds a command that was aborted: the response to the abort came at `end`.
     fn perhaps(mut self, action: Action, start: u64, end: u64) -> Self {
         let command = self.0.len();
         self.0.extend(steps(action, (start, end), false, command));
@@ -126,7 +126,7 @@ fn a_write_is_atomic_only_within_4_kib() {
     assert!(half(&[1, 2, 3, 4, 0, 0, 0, 0]).is_right());
     assert!(half(&[0, 0, 0, 0, 5, 6, 7, 8]).is_right());
     assert!(!half(&[1, 2, 0, 0, 0, 0, 0, 0]).is_right());
-    // Once it is answered all of it is visible.
+    // Once it has its response, all of it is visible.
     let history = History::default().add(write(4, &[1, 2, 3, 4, 5, 6, 7, 8]), 0, 10).add(
         read(4, &[1, 2, 3, 4, 0, 0, 0, 0]),
         11,

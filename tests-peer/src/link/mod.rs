@@ -1,6 +1,6 @@
 //! Two controllers on two machines, with a link over the network: hosts at both continue while one
 //! is killed, while they are switched, and while the cable between them is cut or loses packets. A
-//! peer without the secret gets nothing, and disturbs nobody.
+//! peer without the secret gets nothing, and disturbs no host.
 //!
 //! The machines are network namespaces (which requires root, `ip` and `nft`), so a lock decides
 //! which controller has the pool. `tests-guest/run --only fence` tests the devices as the arbiter.

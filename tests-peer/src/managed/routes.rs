@@ -34,7 +34,7 @@ pub struct Operation {
     pub path: String,
     /// The names of its parameters.
     pub parameters: BTreeSet<String>,
-    /// Whether it can succeed. The array refuses the others whatever they contain.
+    /// Whether it can succeed. The array refuses the others with any content.
     pub is_served: bool,
 }
 
@@ -169,8 +169,8 @@ mod tests {
         used.remove(&("GET".to_owned(), "/v1/things/{name}".to_owned()));
         assert_eq!(says(&used, &[]), "no row covers\nGET /v1/things/{name}");
         assert_eq!(says(&used, &[one]), "4 operations, 3 of them served");
-        let gone = ("PUT", "/v1/things", "nobody puts");
-        let error = "the description does not contain PUT /v1/things (nobody puts)";
+        let gone = ("PUT", "/v1/things", "never used");
+        let error = "the description does not contain PUT /v1/things (never used)";
         assert_eq!(says(&used, &[one, gone]), error);
     }
 }

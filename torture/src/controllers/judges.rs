@@ -119,7 +119,7 @@ impl Judges {
     }
 }
 
-/// Reads all cells while nobody writes.
+/// Reads all cells while there are no writes.
 fn look(shared: &Shared, targets: &[Target; VOLUMES], portals: &[String]) -> Result<Seen> {
     let mut seen = Seen::default();
     let mut portals = portals.iter().cycle();

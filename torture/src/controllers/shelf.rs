@@ -10,8 +10,8 @@ use crate::faults::Faults;
 use crate::mount::Mounted;
 use crate::schedule::{Kind, Round};
 
-/// The faults. A device that is gone must be detected before it may come back, and nobody can do
-/// that while the owner is killed: the other torture tests this.
+/// The faults. A device that is gone must be detected before it may come back, and that is not
+/// possible while the owner is killed: the other torture tests this.
 const KINDS: [Kind; 3] = [Kind::Late, Kind::ReadErrors, Kind::WriteErrors];
 
 /// The devices; none if the pool is on a healthy file.

@@ -13,7 +13,7 @@ impl Counters {
     /// Adds the counters of an initiator and an eradicated volume to the initiator's counters
     /// without a volume. `held` is the caller's reference to them.
     ///
-    /// Returns false without a change if somebody else still holds a reference, and may count more.
+    /// Returns false without a change if another holder of a reference may still count.
     pub fn retire(&self, key: &PathKey, held: &Arc<PathCounters>) -> bool {
         let mut paths = self.paths.write();
         // The list and the caller have one reference each; new ones are taken from the list.

@@ -13,7 +13,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl FrontEnd {
-    /// Closes all connections, whatever is in progress.
+    /// Closes all connections, regardless of what is in progress.
     pub fn close_all(&mut self, wires: &mut dyn Wires) {
         (0..self.peers.len()).for_each(|slot| self.close(slot, wires));
     }

@@ -9,7 +9,7 @@ use crate::turn::Parked;
 
 /// The cost of finding extents: some nodes of the map, which may have to be read.
 const EXTENTS_BYTES: u64 = 512 << 10;
-/// The cost of a range whatever its length: the nodes on the way to both of its ends.
+/// The cost of a range of any length: the nodes on the way to both of its ends.
 const RANGE_BYTES: u64 = 16 << 10;
 
 /// Returns the cost of starting a request, in bytes that it reads, compares or packs.

@@ -77,8 +77,8 @@ fn buckets_are_shared_and_forgotten() {
 }
 
 proptest! {
-    /// Whatever arrives when: in any interval no more passes than the interval and the burst pay
-    /// for, and one command; nobody waits while nothing is owed; and order is preserved.
+    /// For any order of arrivals: in any interval no more passes than the interval and the burst
+    /// pay for, and one command; no command waits while nothing is owed; and order is preserved.
     #[test]
     fn no_more_passes_than_the_limits_allow(
         (bandwidth, iops) in (1_000..2_000_000u64, 1..2_000u64),

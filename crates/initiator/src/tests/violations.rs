@@ -89,7 +89,7 @@ fn no_pdu_is_allowed_after_the_response_to_an_abort() {
     }
 }
 
-/// An abort that is not answered yet changes nothing: R2Ts are answered too.
+/// An abort without a response changes nothing yet: R2Ts get their data too.
 #[test]
 fn pdus_before_the_response_to_an_abort_are_valid() {
     let mut liar = Liar::new();

@@ -66,9 +66,9 @@ pub(crate) struct Wire {
     /// The most bytes moved at a time.
     pub(crate) piece_max: usize,
     pub(crate) disk: Vec<u8>,
-    /// Commands to be answered.
+    /// Commands that are due a response.
     waiting: Vec<Command>,
-    /// Commands that are never answered.
+    /// Commands that never get a response.
     pub(crate) stuck: Vec<TaskHandle>,
 }
 

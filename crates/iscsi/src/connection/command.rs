@@ -114,7 +114,7 @@ impl Connection {
     }
 
     /// Allocates space for all the data if there is memory for it, otherwise for its unsolicited
-    /// part. If there is none for that either, the command will be answered with TASK SET FULL.
+    /// part. If there is none for that either, the command ends with TASK SET FULL.
     fn make_room(&mut self, task: &mut Task, data_bytes: usize, admission: Admission) {
         let config = self.target.config();
         let unasked = match task.incoming.unsolicited {

@@ -17,7 +17,7 @@ impl Connection {
     pub(super) fn begin_data_out(&mut self, bhs: Bhs) {
         self.receive.bulk = bhs.data_bytes() as u32 >= BULK_BYTES;
         let (burst, first) = (self.params.burst_bytes, self.params.first_burst_bytes);
-        // Data of a task that has been aborted or answered meanwhile is no error.
+        // Data of a task that was aborted or completed meanwhile is not an error.
         let Some(task) = self.tasks.get_mut(&bhs.task_tag()) else {
             return self.take(bhs, Plan::Ignore, Sink::Discard);
         };

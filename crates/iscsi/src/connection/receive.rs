@@ -44,7 +44,7 @@ impl Connection {
             }
             match self.receive.header() {
                 Header::Incomplete => return,
-                // The following PDUs can't be found any more (RFC 7143, 7.7).
+                // The following PDUs can no longer be found (RFC 7143, 7.7).
                 Header::Corrupt => self.closed = true,
                 Header::Complete(bhs, ahs) => self.begin(bhs, ahs.as_deref()),
             }

@@ -19,7 +19,7 @@ const SEGMENT_BYTES_MAX: u32 = 262_144;
 
 impl Connection {
     /// Responds to a command. Nothing is sent for one that was aborted or no longer exists, so
-    /// every [`crate::Event::Command`] may be answered, and must be, to free its place
+    /// every [`crate::Event::Command`] may be completed, and must be, to free its place
     /// ([`Connection::forget`] does so too).
     pub fn respond(&mut self, task: TaskHandle, response: TaskResponse) {
         if let Some(done) = self.remove(task) {

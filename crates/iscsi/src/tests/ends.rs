@@ -136,8 +136,8 @@ fn a_connection_cut_at_any_byte_leaks_nothing() {
     assert!(bytes > 4096, "{bytes}");
 }
 
-/// A write that waits for memory gets it when another one has ended, and its data is not solicited
-/// any more.
+/// A write that waits for memory gets it when another one has ended, and its data is no longer
+/// solicited.
 #[test]
 fn after_a_logout_response_nothing_is_sent() {
     let limits = Limits { data_out_bytes_per_connection: 4096, ..limits() };

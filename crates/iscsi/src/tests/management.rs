@@ -44,7 +44,7 @@ fn an_aborted_task_sends_no_status_and_the_answer_waits_for_its_end() {
     peer.connection.respond_management(first.handle, ManagementOutcome::Complete);
     assert_eq!(answer(&mut peer), 0);
     request(&mut peer, 1, 1, 10);
-    assert_eq!(answer(&mut peer), 1, "it does not exist any more");
+    assert_eq!(answer(&mut peer), 1, "it no longer exists");
 }
 
 #[test]

@@ -181,7 +181,7 @@ fn a_connection_that_receives_nothing_is_not_read_beyond_its_share() {
     deaf.pull();
     let woken =
         std::iter::from_fn(|| deaf.event()).any(|event| matches!(event, Event::Wake { .. }));
-    assert!(!woken, "nobody else waits");
+    assert!(!woken, "no other task waits");
     assert!(deaf.connection.reserve(task, MIB));
     deaf.connection.respond(task, good(&pattern(MIB)));
     deaf.pull();

@@ -340,7 +340,7 @@ fn a_login_with_the_same_cid_replaces_its_connection() {
     assert!(
         matches!(added, Some(Event::ConnectionAdded { replaces: Some(old), .. }) if old == old_id)
     );
-    // Closed even before it is asked for an event: the layer above may hold the old one as well.
+    // Closed even before its events are polled: the layer above may hold the old one as well.
     assert!(old.connection.is_closed() && old.event().is_none());
     let ended = old.connection.end();
     assert!(ended.session.is_none() && ended.wake.is_empty());

@@ -16,7 +16,7 @@ use super::sector::{SECTOR_BYTES, damaged};
 /// How often to search for another run after others were quicker.
 const PLANS_MAX: u32 = 4;
 /// How many clusters one operation changes at a time, each under its own lock: in any order,
-/// because what is taken is not referred to yet, and what is given back is not any more.
+/// because allocated blocks are not yet referred to, and released ones no longer are.
 const CLUSTERS_IN_FLIGHT: usize = 8;
 
 /// Where a host allocates next.
@@ -201,7 +201,7 @@ impl Core {
         result
     }
 
-    /// Frees blocks to which no file refers any more.
+    /// Frees blocks to which no file refers any longer.
     pub(super) async fn give_back(
         &self,
         pool: Pool,

@@ -89,7 +89,7 @@ impl AutoReclaim {
 }
 
 impl Core {
-    /// Handles blocks to which no file refers any more: they are free, now or after they are
+    /// Handles blocks to which no file refers any longer: they are free, now or after they are
     /// unmapped.
     pub(super) async fn let_go(self: &Rc<Self>, blocks: Vec<u32>) -> Result<(), DatastoreError> {
         if self.disk.medium.auto_reclaim().is_err() {

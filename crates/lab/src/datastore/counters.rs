@@ -5,7 +5,7 @@
 pub struct LockCounters {
     /// Locks that were taken.
     pub acquired: u64,
-    /// Locks that were given back, or turned out not to be held any more.
+    /// Locks that were given back, or turned out to be no longer held.
     pub released: u64,
     /// Attempts at a lock that another host had, or was quicker at.
     pub retries: u64,

@@ -1,4 +1,4 @@
-//! Blocks that no file has any more and that are not free yet.
+//! Blocks that no longer belong to a file and are not free yet.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ pub struct DeviceRange {
     pub bytes: u64,
 }
 
-/// Blocks that no file has any more and that are not free yet, so that they can be unmapped: a
+/// Blocks that no longer belong to a file and are not free yet, so that they can be unmapped: a
 /// block that is free may be another host's at once. If this is dropped they are leaked.
 #[must_use = "blocks that are not given back are leaked"]
 pub struct Detached {

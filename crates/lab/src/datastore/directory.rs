@@ -279,7 +279,7 @@ impl Core {
             }
         };
         let erased = description.erased().encode(file, self.layout.description(file));
-        // Nothing refers to its blocks any more, whoever has the lock.
+        // Nothing refers to its blocks any longer, regardless of the lock's owner.
         let (freed, given_back) = futures::join!(
             self.give_up(&held, Some(&erased[..])),
             self.give_back(Pool::Pointer, pointers)

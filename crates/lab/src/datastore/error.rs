@@ -33,7 +33,7 @@ pub enum DatastoreError {
     #[error("the heartbeat is late: nothing is written until it succeeds")]
     HeartbeatLate,
     /// It was unmounted.
-    #[error("the datastore is not mounted any more")]
+    #[error("the datastore is no longer mounted")]
     Unmounted,
     /// Another host holds the file's lock, and is alive.
     #[error("{name} is locked by host {host}")]

@@ -7,8 +7,9 @@ use super::layout::BLOCK_BYTES;
 pub enum BlockState {
     /// Not allocated: it reads as zeros, and a write needs [`File::allocate`] first.
     Absent,
-    /// Blocks from this offset of the device on, which read as zeros whatever the device contains
-    /// there: they must be zeroed, and then marked present, before a part of them is written.
+    /// Blocks from this offset of the device on, which read as zeros regardless of the device's
+    /// content there: they must be zeroed, and then marked present, before a part of them is
+    /// written.
     ToBeZeroed(u64),
     /// Blocks from this offset of the device on.
     Present(u64),

@@ -8,7 +8,7 @@
 //! it has a random number. From this it follows what need not be read:
 //!
 //! 1. A host remembers the lock as it gave it back, and the content at that time. If the lock can
-//!    be changed from that very image to being held, nobody has held it in between, so the content
+//!    be changed from that very image to being held, no host has held it in between, so the content
 //!    is still the same. If not, both are forgotten.
 //! 2. Lock and content are adjacent and read by one command. The sectors may be of different times,
 //!    and the content may be older than the lock. But a free lock has the stamp of the content with
@@ -246,7 +246,7 @@ impl Core {
     }
 
     /// Gives a lock back. `content`: the content after it, if known. Returns the lock if it was
-    /// remembered, which means that nobody has it now.
+    /// remembered, which means that no host has it now.
     pub(super) async fn give_up(
         &self,
         held: &Held,

@@ -14,7 +14,7 @@
 //!   files refer.
 //! - A lock is broken only after its holder's heartbeat was ended on disk.
 //! - What a host remembers of a bitmap, the directory or a file that it has closed is trusted once
-//!   it has taken the lock from the very image that it left there: nobody has held it in between.
+//!   it has taken the lock from the very image that it left there: no host has held it in between.
 //!   `lock` has the whole argument.
 //!
 //! Futures of a datastore must run to completion: one that is dropped may leave a lock on disk,
@@ -109,7 +109,7 @@ impl Datastore {
     }
 
     /// Closes what is open, and gives the heartbeat slot back. Everything fails from then on. What
-    /// was still to be unmapped is free, without the array being told.
+    /// was still to be unmapped is free, without notifying the array.
     ///
     /// # Errors
     /// Those of the locks and the device; it is unmounted nevertheless, and what is still locked
@@ -179,8 +179,8 @@ impl Datastore {
         self.0.list().await
     }
 
-    /// Deletes a file that nobody has open; returns where its blocks were. They are free and may be
-    /// another host's by now, so callers that unmap them use [`Datastore::detach`]; or this host
+    /// Deletes a file that no host has open; returns where its blocks were. They are free and may
+    /// be another host's by now, so callers that unmap them use [`Datastore::detach`]; or this host
     /// unmaps them automatically ([`Detached::let_go`]).
     ///
     /// # Errors
@@ -192,7 +192,8 @@ impl Datastore {
         Ok(ranges)
     }
 
-    /// Deletes a file that no host has open. Its blocks belong to nobody until they are given back.
+    /// Deletes a file that no host has open. Its blocks belong to no file until they are given
+    /// back.
     ///
     /// # Errors
     /// As [`Datastore::open`].

@@ -52,7 +52,7 @@ impl Core {
         }
     }
 
-    /// Locks a file that this host has closed and nobody has had since: one command.
+    /// Locks a file that this host has closed and no host has had since: one command.
     async fn lock_again(
         &self,
         name: &str,

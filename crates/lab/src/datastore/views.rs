@@ -57,7 +57,7 @@ impl Views {
         self.0.borrow_mut().remove(&guard.lock)
     }
 
-    /// Records that this host has given the lock back, and nobody has it.
+    /// Records that this host has given the lock back, and no host has it.
     pub(super) fn left(&self, guard: Guard, view: View, is_alone: bool) {
         self.0.borrow_mut().insert(guard.lock, Known { view, is_alone, is_fresh: false });
     }

@@ -49,8 +49,8 @@ impl Array {
     }
 
     /// Runs a verb asynchronously, with retries while no array responds: one controller takes over
-    /// from the other. An unanswered one may have been done, and is refused when it is repeated; if
-    /// it was not done, what follows fails.
+    /// from the other. One without a response may have been executed, and is refused when it is
+    /// repeated; if it was not done, what follows fails.
     pub async fn insist(&self, reactor: &Reactor, arguments: &[&str]) -> Result<String, String> {
         let (begun, mut unanswered) = (Instant::now(), false);
         loop {

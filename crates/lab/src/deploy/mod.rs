@@ -1,8 +1,8 @@
 //! A template deployed many times, by the host and by the array; and the verification of every
 //! copy.
 //!
-//! The host has several paths, continues over those that are left, and repeats what was not
-//! answered; on request a second host takes a lock repeatedly in parallel.
+//! The host has several paths, continues over those that are left, and repeats commands without a
+//! response; on request a second host takes a lock repeatedly in parallel.
 //!
 //! "Off" means that the host does the work: it reads the template and writes the clone, a MiB at a
 //! time. "On" means that the array does it: EXTENDED COPY. Both move the whole image, at the same

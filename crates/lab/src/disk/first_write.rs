@@ -51,8 +51,8 @@ impl VirtualDisk {
             BlockState::Present(offset) => Ok(offset),
             BlockState::ToBeZeroed(offset) => {
                 zero(&self.place().device, offset, BLOCK_BYTES).await?;
-                // Before the guest's write: if that were answered before this is recorded, and the
-                // host died, it would read as zeros again.
+                // Before the guest's write: if that were acknowledged before this is recorded, and
+                // the host died, it would read as zeros again.
                 file.mark_present(block, 1).await?;
                 Ok(offset)
             }

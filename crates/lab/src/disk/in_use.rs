@@ -131,7 +131,7 @@ mod tests {
         let mut late = Box::pin(disk.start(7..9));
         assert!(late.as_mut().now_or_never().is_none());
         drop(same);
-        let granted = claim.as_mut().now_or_never().expect("nobody uses its blocks");
+        let granted = claim.as_mut().now_or_never().expect("its blocks are unused");
         assert!(late.as_mut().now_or_never().is_none());
         let mut second = Box::pin(disk.claim(0..5));
         assert!(second.as_mut().now_or_never().is_none(), "claims overlap");

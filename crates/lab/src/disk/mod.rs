@@ -1,8 +1,9 @@
 //! Virtual disks: files of a datastore that are thin, zeroedthick or eagerzeroedthick.
 //!
-//! Blocks that a guest has not written read as zeros, whatever they contained before. So a block is
-//! zeroed when it is created (eagerzeroedthick), or before the first write to it, which is then
-//! recorded in the file's pointers (000 and 002, "Block Zero"): that is the cost of a first write.
+//! Blocks that a guest has not written read as zeros, regardless of what they contained before. So
+//! a block is zeroed when it is created (eagerzeroedthick), or before the first write to it, which
+//! is then recorded in the file's pointers (000 and 002, "Block Zero"): that is the cost of a first
+//! write.
 
 mod first_write;
 mod in_use;

@@ -1,5 +1,5 @@
-//! In-guest UNMAP: a thin disk returns what its guest does not need any more (000, "In-Guest UNMAP
-//! in ESXi 6.x"; 002, "Guest OS").
+//! In-guest UNMAP: a thin disk returns what its guest no longer needs (000, "In-Guest UNMAP in ESXi
+//! 6.x"; 002, "Guest OS").
 
 use std::ops::Range;
 
@@ -36,7 +36,7 @@ impl VirtualDisk {
             let _claim = self.0.in_use.claim(blocks.clone()).await;
             self.file().detach(blocks.start, blocks.end - blocks.start).await?
         };
-        // From here on these blocks belong to nobody: a later write there gets others.
+        // From here on these blocks belong to no file: a later write there gets others.
         let released_bytes = detached.count() * BLOCK_BYTES;
         self.unmap_detached(detached).await?;
         Ok(released_bytes)

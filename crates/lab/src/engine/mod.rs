@@ -179,7 +179,7 @@ impl Inner {
                 let _ = waiter.send(());
             }
             if session.is_lost() {
-                // What is left is never answered.
+                // The rest never completes.
                 self.waiting.retain(|_, (of, _)| *of != index);
             }
         }

@@ -66,9 +66,9 @@ pub(super) const P_15: Figure = Figure {
     published: &[
         Published::of("thick disks, vSphere 5.x (chart)").on("much faster than thin ones"),
         Published::of("thin disks, vSphere 5.x (chart)")
-            .on("1 MB a command, whatever is configured")
+            .on("1 MB a command, regardless of the configuration")
             .gain("less than for thick ones"),
-        Published::of("all three, vSphere 6.0 (chart)").on("no difference any more"),
+        Published::of("all three, vSphere 6.0 (chart)").on("no difference"),
         Published::of("thin disks, vSphere 6.0 against 5.x (chart)").off("better, too"),
     ],
     chart: Bars,

@@ -1,5 +1,5 @@
-//! A disk as a guest sees it: always the same, whatever the host does with it. Snapshots redirect
-//! its writes, a Storage vMotion mirrors them.
+//! A disk as a guest sees it: always the same, regardless of what the host does with it. Snapshots
+//! redirect its writes, a Storage vMotion mirrors them.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -112,7 +112,7 @@ impl GuestDisk {
         }
     }
 
-    /// UNMAP: returns what the guest does not need any more, as far as [`VirtualDisk::unmap`] does;
+    /// UNMAP: returns what the guest no longer needs, as far as [`VirtualDisk::unmap`] does;
     /// returns the bytes removed from the disk. Does nothing while there is a snapshot: below,
     /// others may need it, and in SEsparse files no ESXi before 6.7 reclaims (vSphere Storage 6.7,
     /// "Space Reclamation for VMFS6 Virtual Machines").

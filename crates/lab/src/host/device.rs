@@ -256,7 +256,8 @@ impl Device {
                 }
             };
             self.note_end(again, &end.status);
-            // An unanswered command may still be executed, but not once its connection has ended.
+            // A command without a response may still be executed, but not once its connection has
+            // ended.
             if end.status == Status::Timeout && path.is_up() && path.logins() == logins {
                 path.cut();
             }

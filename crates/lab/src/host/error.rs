@@ -48,8 +48,8 @@ pub enum HostError {
 
 impl HostError {
     /// Returns whether a host that gets it continues without this offload: the array refuses it, or
-    /// a copy has failed. ESXi falls back to a software copy if it can't use EXTENDED COPY, for
-    /// whatever reason (002); that fails in turn if the device does.
+    /// a copy has failed. ESXi falls back to a software copy if it can't use EXTENDED COPY for any
+    /// reason (002); that fails in turn if the device does.
     pub fn is_done_by_hand(&self, primitive: Primitive) -> bool {
         match self {
             Self::Unsupported { .. } => true,

@@ -45,7 +45,7 @@ struct Inner {
     settings: RefCell<Settings>,
     paths: Vec<Rc<Path>>,
     devices: RefCell<Vec<Weak<device::Inner>>>,
-    /// Counters of devices that are not used any more: by name and LUN.
+    /// Counters of devices that are no longer used: by name and LUN.
     past: RefCell<BTreeMap<(String, u16), Totals>>,
     offloads: RefCell<Offloads>,
 }
@@ -156,7 +156,7 @@ impl Host {
         all
     }
 
-    /// Keeps the counters of a device that is not used any more.
+    /// Keeps the counters of a device that is no longer used.
     fn keep(&self, name: String, lun: u16, totals: &Totals) {
         self.0.past.borrow_mut().entry((name, lun)).or_default().add(totals);
     }

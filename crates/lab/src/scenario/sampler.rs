@@ -53,7 +53,7 @@ impl Sampler {
         Self { bench, started, interval, samples, _task: task }
     }
 
-    /// Returns the rates until now: the last interval ends now, whatever its length.
+    /// Returns the rates until now: the last interval ends now, regardless of its length.
     pub fn end(self) -> Sampled {
         let mut samples = self.samples.take();
         samples.push((self.started.elapsed().as_secs_f64(), self.bench.traffic()));

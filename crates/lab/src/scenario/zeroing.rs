@@ -142,7 +142,7 @@ fn judge_gain(found: &mut Found, published: &Gain) {
         let off_ms = off_s * 1000.0;
         found.because(&format!(
             "the {commands} commands, most of them for the datastore's own records, take the same \
-             time whatever the size; by hand the smallest disk of this scale takes {off_ms:.0} ms"
+             time at any size; by hand the smallest disk of this scale takes {off_ms:.0} ms"
         ));
     }
 }

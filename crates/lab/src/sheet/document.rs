@@ -131,7 +131,7 @@ impl Block {
     }
 }
 
-/// Returns the anchor of a scenario's section. Its index makes it unique, whatever the id is.
+/// Returns the anchor of a scenario's section. Its index makes it unique with any id.
 pub fn anchor(index: usize, id: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     format!("s{}-{}", index + 1, id.chars().map(plain).collect::<String>())

@@ -25,7 +25,7 @@ pub fn about(name: &str) -> About {
     About {
         array: String::from("HOLDFAST VOLUME 0001"),
         name: name.to_owned(),
-        durability: String::from("on the medium when answered (WCE 0)"),
+        durability: String::from("on the medium when acknowledged (WCE 0)"),
         machine: Machine {
             cpu: String::from("Some Processor @ 2.70GHz"),
             cores: 2,

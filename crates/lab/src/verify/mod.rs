@@ -2,10 +2,11 @@
 //!
 //! Blocks of 4 KiB are self-describing (which operation wrote them, and where). Each MiB of the
 //! span has at most one operation in flight, so its possible content is always known: what the last
-//! acknowledged operation left, or what the one in flight leaves. When the target dies, unanswered
-//! operations are settled by reading what they touched: each block of a write has the old or the
-//! new content, and a copy, a zeroing, an unmap or a COMPARE AND WRITE has happened completely or
-//! not at all. Everything is recorded in a journal, so that another process can verify.
+//! acknowledged operation left, or what the one in flight leaves. When the target dies, the result
+//! of operations in flight is determined by reading their blocks: each block of a write has the old
+//! or the new content, and a copy, a zeroing, an unmap or a COMPARE AND WRITE has happened
+//! completely or not at all. Everything is recorded in a journal, so that another process can
+//! verify.
 
 mod choose;
 mod journal;

@@ -17,7 +17,7 @@ pub struct Content {
     pub block: u64,
 }
 
-/// The result of an unanswered operation.
+/// The result of an operation without a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Every block has the new content.
@@ -136,9 +136,9 @@ impl Model {
             .collect()
     }
 
-    /// Returns the result of an unanswered operation, by what its blocks contain now: `found` has
-    /// their bytes in order. An error if a block has neither the old nor the new content, or if an
-    /// atomic operation happened in part.
+    /// Returns the result of an operation without a response, by what its blocks contain now:
+    /// `found` has their bytes in order. An error if a block has neither the old nor the new
+    /// content, or if an atomic operation happened in part.
     pub fn settle(&self, operation: &Operation, found: &[u8]) -> Result<Outcome, String> {
         let mut expected = vec![0; BLOCK_BYTES as usize];
         let mut parts = Vec::new();

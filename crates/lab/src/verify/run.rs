@@ -24,7 +24,7 @@ const VERIFY_BLOCKS: u64 = REGION_BLOCKS;
 
 /// Returns the name of the first session, the same for each run with this journal. A session
 /// replaces the previous one: once it has begun, no command of the previous one is executed any
-/// more, and unanswered ones can be settled.
+/// longer, and the result of those without a response can be determined.
 fn isid_of(journal: &Path) -> u32 {
     let mut hasher = DefaultHasher::new();
     journal.hash(&mut hasher);
@@ -338,8 +338,8 @@ impl Load<'_> {
         }
     }
 
-    /// Finds out how each unanswered operation ended. Those that touch a region are alone there, so
-    /// their order does not matter.
+    /// Determines how each operation without a response ended. Those that touch a region are alone
+    /// there, so their order does not matter.
     fn settle_all(&mut self) -> Result<(), String> {
         for operation in self.model.pending() {
             let written = operation.action.written();

@@ -1,7 +1,7 @@
 //! Manual reclaim: `esxcli storage vmfs unmap` (000 and 002, "Dead space reclamation").
 //!
-//! The host allocates free blocks to a temporary file, unmaps them there, so that nobody can use
-//! them meanwhile, and frees them; some at a time, until it has processed all free space.
+//! The host allocates free blocks to a temporary file, unmaps them there, so that they can't be
+//! used meanwhile, and frees them; some at a time, until it has processed all free space.
 
 use crate::datastore::{AllocateAs, BLOCK_BYTES, BlockState, File, Placement};
 use crate::disk::{DiskError, Place};
@@ -9,8 +9,8 @@ use crate::host::EsxVersion;
 
 /// ESXi's default: the number of blocks of an iteration.
 pub const BLOCKS_DEFAULT: u64 = 200;
-/// A fuller datastore is reclaimed by the default number of blocks, whatever was requested (000:
-/// from 5.5 patch 3 on).
+/// A fuller datastore is reclaimed by the default number of blocks, regardless of the requested one
+/// (000: from 5.5 patch 3 on).
 const FULL_PERMILLE: u64 = 750;
 /// The maximum size of a balloon file of ESXi before 5.5 (002, "devices over 2 TB").
 const BALLOON_BLOCKS_MAX: u64 = (2 << 40) / BLOCK_BYTES;
@@ -47,7 +47,7 @@ impl ReclaimPlan {
     pub const DEFAULT: Self = Self::Blocks(BLOCKS_DEFAULT);
 
     /// Checks whether an ESXi version supports it: 5.0 and 5.1 only have percentages, and from 5.5
-    /// on there are none any more (000, 002).
+    /// on there are none (000, 002).
     fn check(self, version: EsxVersion, blocks: u64) -> Result<(), DiskError> {
         let is_percent = matches!(self, Self::Percent(_));
         Err(DiskError::NoReclaim(match (version == EsxVersion::V5_0, is_percent) {

@@ -1,8 +1,8 @@
 //! GET LBA STATUS (SBC-3, 5.3).
 //!
 //! Extents are requested from the volume repeatedly, until the response is full or the command has
-//! used its number of requests: each request does a bounded amount of work, whatever it covers, so
-//! one response may cover all of an empty volume. The host requests the rest with its next command,
+//! used its number of requests: each request does a bounded amount of work for any range, so one
+//! response may cover all of an empty volume. The host requests the rest with its next command,
 //! which SBC-3 allows.
 
 use block::request::limits::EXTENTS_MAX;

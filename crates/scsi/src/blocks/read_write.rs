@@ -102,8 +102,8 @@ pub(crate) struct Arrived {
 }
 
 /// Adjusts the received data to the CDB. Excess data is cut off. If data is missing, the blocks
-/// that arrived are written, and the residual tells the host (RFC 7143, 11.4.5). A partial block is
-/// refused, with nothing written.
+/// that arrived are written, and the residual count reports this to the host (RFC 7143, 11.4.5). A
+/// partial block is refused, with nothing written.
 pub(crate) fn arrived(
     volume: &VolumeAttributes,
     extent: Extent,
@@ -155,8 +155,8 @@ pub(crate) fn prefetch(context: &Context<'_>, command: Command) -> Outcome {
     Ok(Step::Done(Response::good()))
 }
 
-/// SYNCHRONIZE CACHE (SBC-3, 5.30): makes the whole volume durable, whatever the range. IMMED would
-/// allow an earlier response; it is ignored.
+/// SYNCHRONIZE CACHE (SBC-3, 5.30): makes the whole volume durable for any range. IMMED would allow
+/// an earlier response; it is ignored.
 pub(crate) fn synchronize(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
     Extent::of(&command.cdb).sectors(volume)?;

@@ -6,7 +6,7 @@
 //! [`VolumeRequest::Copy`].
 //!
 //! A segment that can't be processed ends the copy. The segments before it are copied; the sense
-//! data contains its number, which tells the host that they were (SPC-4, 5.17.7.4).
+//! data contains its number, which shows the host that they were (SPC-4, 5.17.7.4).
 
 use block::{CopySegment, SECTOR_BYTES, SectorRange, VolumeAttributes, VolumeRequest};
 use target::{Access, PreemptionMark};

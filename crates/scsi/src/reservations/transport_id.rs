@@ -42,7 +42,7 @@ pub(crate) fn read(list: &[u8]) -> Option<(TransportId, usize)> {
         return None;
     }
     let body = list.get(HEADER_BYTES..HEADER_BYTES + additional)?;
-    // The first null ends it, whatever the length field says. There must be one.
+    // The first null ends it, regardless of the length field. There must be one.
     let end = body.iter().position(|byte| *byte == 0)?;
     let text = &body[..end];
     let id = match be_u8(list, 0) >> 6 {

@@ -197,7 +197,8 @@ fn state_of_nexuses_without_a_session_is_bounded_and_forgetting_is_reported() {
     assert_eq!(told(&mut world, &known, 0), [NEXUS_LOSS]);
 }
 
-/// By the volumes' ids, whatever part of them a nexus sees, and after a change of what it sees.
+/// By the volumes' ids, regardless of which of them a nexus sees, and after a change of what it
+/// sees.
 #[test]
 fn a_hard_reset_is_reported_by_exactly_the_reset_units() {
     let mut world = World::new();

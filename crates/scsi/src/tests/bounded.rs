@@ -1,7 +1,7 @@
 //! Bounded work: the largest legal form of every command of the table, against volumes of 64 TiB, a
 //! host with all possible LUNs, and as many registrations. Each step of a command moves a bounded
 //! number of bytes, there are a bounded number of steps, and stored state and responses are bounded
-//! too, whatever the command says.
+//! too, for any command.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -41,7 +41,7 @@ fn parameter_list(random: &mut Random) -> Vec<u8> {
     };
     let mut list: Vec<u8> = (0..len).map(|_| random.byte()).collect();
     if random.below(2) == 0 {
-        // A plausible frame of a copy, so that the code behind its checks is reached.
+        // A plausible frame of a copy, so that the code after its checks is reached.
         let lid4 = random.below(2) == 0;
         let (header, cscds, segments) =
             (if lid4 { 48 } else { 16 }, random.below(4), random.below(4));

@@ -259,7 +259,7 @@ fn reserve_waits_until_it_is_durable_and_survives_only_a_takeover() {
     assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "a power on ends it");
     assert_eq!(reserve(&mut hosts, &b, 0x16), Status::Good);
     assert_eq!(reserve(&mut hosts, &b, 0x17), Status::Good);
-    assert!(hosts.world.kept.is_empty(), "nothing is stored any more");
+    assert!(hosts.world.kept.is_empty(), "nothing is stored any longer");
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn a_takeover_keeps_state_without_aptpl_and_a_power_on_does_not() {
     assert!(!is_kept(&mut hosts));
     restart(&mut hosts);
     let a = hosts.a.clone();
-    assert_eq!(hosts.run(&a, &report(3), &[]).data_in.len(), 8, "nobody is registered");
+    assert_eq!(hosts.run(&a, &report(3), &[]).data_in.len(), 8, "no nexus is registered");
     assert_eq!(hosts.run(&a, &report(3), &[]).data_in.to_vec()[..4], [0; 4]);
 }
 

@@ -10,7 +10,7 @@ use crate::{Cdb, data_out_phase};
 
 const BLOCKS: u64 = 70_000;
 
-/// LUN 0 with space for the longest commands, its bytes, and the requests that it got.
+/// LUN 0 with space for the longest commands, its bytes, and the requests that it received.
 struct Long {
     world: World,
     bytes: Vec<u8>,

@@ -332,11 +332,11 @@ fn an_aborted_copy_ends_before_its_next_piece_and_before_the_abort_completes() {
     assert!(!pending.is_called_off(&nexus));
     let answer = world.run(&abort(1), &[]);
     assert_eq!((answer.status, answer.after), (Status::Good, AnswerAfter::CalledOff));
-    assert!(pending.is_called_off(&nexus), "whoever runs it begins no other piece");
+    assert!(pending.is_called_off(&nexus), "its runner begins no other piece");
     let Step::Done(ended) = world.server.end_early(&nexus, pending) else { panic!() };
     assert_eq!(triple(&ended), (0x0a, 0x00, 0x06));
     assert_eq!(world.good(&information(1), &[])[4..6], [0x10, 0x60], "terminated");
-    assert_eq!(world.sense(&abort(1), &[]), (5, 0x24, 0), "nothing runs any more");
+    assert_eq!(world.sense(&abort(1), &[]), (5, 0x24, 0), "nothing runs any longer");
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn a_write_protected_unit_is_read_but_not_written() {
     let header = world.good(&[0x1a, 0x08, 0x0a, 0, 255, 0], &[]);
     assert_eq!((header[2], header[4 + 4] & 8), (0x90, 8));
     let told = world.run_as(&other, 0, &cdb_16(0x8a, 0, 0, 1), &[1; 512]);
-    assert_eq!(triple(&told), (6, 0x2a, 1), "the others are told");
+    assert_eq!(triple(&told), (6, 0x2a, 1), "the others get a unit attention");
     for opcode in [0x8a, 0x8b, 0x8e, 0x93, 0x9c] {
         let told = world.run_as(&other, 0, &cdb_16(opcode, 0, 0, 1), &[1; 512]);
         assert_eq!(triple(&told), (7, 0x27, 2), "{opcode:02x}");

@@ -5,8 +5,8 @@
 //! controller that has the pool are active/optimized for every unit, those of the other one
 //! active/non-optimized, or unavailable while it does not run, unless a host has set another state
 //! by SET TARGET PORT GROUPS; such states last until the next power on. An unreachable group stays
-//! unavailable whatever a host sets. A host may leave a unit without an active group: the command
-//! is accepted in every state, so any path can change that.
+//! unavailable regardless of what a host sets. A host may leave a unit without an active group: the
+//! command is accepted in every state, so any path can change that.
 //!
 //! ```text
 //! target port group descriptor                  SET TARGET PORT GROUPS descriptor

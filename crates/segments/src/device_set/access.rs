@@ -179,7 +179,7 @@ impl Members {
     /// Reads one copy, by its number: see [`crate::Segments::copies`].
     ///
     /// # Errors
-    /// Those of the device; `NotFound` and `NotConnected` if there is no such copy (any more).
+    /// Those of the device; `NotFound` and `NotConnected` if the copy does not exist (any longer).
     pub(super) fn read_copy(
         self: &Arc<Self>,
         place: Place,
@@ -394,5 +394,5 @@ pub(super) fn is_out() -> io::Error {
 }
 
 fn no_copy() -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, "there is no such copy (any more)")
+    io::Error::new(io::ErrorKind::NotFound, "the copy does not exist (any longer)")
 }

@@ -4,7 +4,7 @@
 //! Invariants:
 //! 1. An append completes when each device that it went to has it, or is out in durable labels.
 //! 2. Memory that the kernel may access stays with its ring until that request has completed, even
-//!    if another device has answered it long before.
+//!    if another device has completed it long before.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -148,7 +148,7 @@ impl SetChannel {
         self.answer_append(index);
     }
 
-    /// Completes an append if it waits for no lane any more.
+    /// Completes an append that no longer waits for a lane.
     pub(super) fn answer_append(&mut self, index: u32) {
         if let Some(Request::Append { user_data, owed: 0, frames, error, is_answered, .. }) =
             self.requests.get(index)

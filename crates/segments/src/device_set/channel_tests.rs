@@ -190,7 +190,7 @@ fn a_device_that_fails_an_append_is_out_before_the_completion() {
     assert_eq!(world.disks[2].label().members[1].state, MemberState::Out);
     world.end(2, true);
     assert!(world.collect()[0].result.is_ok());
-    // The next append does not go there any more.
+    // The next append no longer goes there.
     world.append(2);
     assert!(world.line(1).borrow().writes.is_empty());
     // All fail: the last one's error is the pool's.

@@ -39,7 +39,7 @@ fn devices_are_added_and_removed() {
     set.remove(2).unwrap();
     assert!(matches!(set.remove(3), Err(DeviceError::Last(3))));
     assert!(matches!(set.take_out(9, ""), Err(DeviceError::Unknown(9))));
-    // A removed device is not a member any more; the remaining ones are the whole pool.
+    // A removed device is no longer a member; the remaining ones are the whole pool.
     let again = opened(std::slice::from_ref(&other), false).unwrap();
     assert_eq!((states(&again), read(&again, place).unwrap()), (vec![In], 1));
     let newest = opened(&[disks[0].clone(), other], false).unwrap();
@@ -151,7 +151,7 @@ fn a_pool_in_stripes_keeps_its_devices() {
     set.take_out(3, "a test").unwrap();
     let needed = set.take_out(0, "a test");
     assert!(matches!(needed, Err(DeviceError::Needed { number: 0, are_in: 2 })));
-    // A device that replaces another has its number, and the other is not a member any more.
+    // A device that replaces another has its number, and the other is no longer a member.
     assert_eq!(set.replace(3, of(&blank), [1; 16]).unwrap(), 3);
     set.given(Lacking::Device(3)).unwrap();
     assert_eq!(states(&set), [In, Kept, In, In]);

@@ -94,7 +94,7 @@ impl Members {
         Ok(rebuilt)
     }
 
-    /// Ends catching up of a device that lacks nothing any more: flushes it, and calls `admit`.
+    /// Ends catching up of a device that is complete again: flushes it, and calls `admit`.
     ///
     /// # Errors
     /// Those of the device, which then is out; those of `admit`.
@@ -118,7 +118,7 @@ impl Members {
         let slot = self.slot(device).map_err(io::Error::other)?;
         match slot.state() {
             DeviceState::CatchingUp => Ok(slot),
-            _ => Err(io::Error::other("the device is not catching up (any more)")),
+            _ => Err(io::Error::other("the device is not (or no longer) catching up")),
         }
     }
 

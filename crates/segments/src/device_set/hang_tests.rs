@@ -332,7 +332,7 @@ fn a_pool_is_dropped_and_opened_while_a_device_hangs() {
     world.disks[1].hang_in(Call::Write);
     world.append(0, 3).unwrap();
     let set = std::mem::replace(&mut world.set, World::new(1).set.clone());
-    done(move || drop(Arc::into_inner(set).expect("nobody else has it")));
+    done(move || drop(Arc::into_inner(set).expect("nothing else has it")));
     world.disks[1].wait_stuck(1);
     world.disks[1].release();
     world.disks[1].wait_stuck(0);

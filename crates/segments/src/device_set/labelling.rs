@@ -18,8 +18,7 @@ use crate::devices::DeviceState;
 use crate::labels;
 use crate::segments::BadLabel;
 
-/// A device that has not taken a label within this limit has failed, too, whatever the others have
-/// done.
+/// A device that has not taken a label within this limit has failed, too, regardless of the others.
 const TERMS: Terms = Terms { of: Slot::device, limit: TRANSFER, spare: usize::MAX };
 
 impl Members {

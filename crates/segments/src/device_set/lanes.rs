@@ -146,12 +146,12 @@ impl ReadRun {
 pub(super) struct Requests {
     table: Vec<Option<Request>>,
     free: Vec<u32>,
-    /// The number of unanswered requests.
+    /// The number of requests in flight.
     pub(super) waiting: usize,
 }
 
 impl Requests {
-    /// Stores a request until it is answered; returns its number.
+    /// Stores a request until it has completed; returns its number.
     pub(super) fn keep(&mut self, request: Request) -> u32 {
         self.waiting += 1;
         match self.free.pop() {
@@ -180,7 +180,7 @@ impl Requests {
         self.forget(index);
     }
 
-    /// Removes an answered request, once no line has a part of it.
+    /// Removes a completed request, once no line has a part of it.
     pub(super) fn forget_if_ended(&mut self, index: u32) {
         let is_over = self.get(index).is_some_and(|request| match request {
             Request::Append { under_way, is_answered, .. } => *under_way == 0 && *is_answered,

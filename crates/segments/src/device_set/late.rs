@@ -14,8 +14,8 @@ const READ_LATE: Duration = Duration::from_millis(20);
 const LATE_READS_MAX: u32 = 16;
 
 impl SetChannel {
-    /// Finds late requests. Completions were collected before, so that a thread that was paused
-    /// itself takes nobody for late.
+    /// Finds late requests. Completions were collected before, so that a thread that was itself
+    /// paused considers no device late.
     pub(super) fn look_for_late(&mut self) {
         let now = Instant::now();
         if self.requests.waiting == 0 || now.duration_since(self.looked) < TICK {

@@ -3,8 +3,8 @@
 //! by the store, which knows what it is.
 //!
 //! Invariants:
-//! 1. Only segments that the store passes are changed: nothing refers to a place in them, nobody
-//!    reads them, and nobody opens them before the map with their new location is durable.
+//! 1. Only segments that the store passes are changed: nothing refers to a place in them, they are
+//!    not read, and not opened before the map with their new location is durable.
 //! 2. A segment is placed on devices that are in, and never on one that leaves; it has at least two
 //!    columns of data.
 
@@ -260,7 +260,7 @@ impl RoomToLay {
     }
 }
 
-/// Returns the members without emptied ones that have no column any more.
+/// Returns the members without emptied ones that have no columns left.
 pub(super) fn without_emptied(slots: &[Arc<Slot>], map: &mut PartsMap) -> Slots {
     let table = Table::new(map.clone());
     let is_gone = |number: u16| table.is_emptied(number) && table.used(number) == 0;

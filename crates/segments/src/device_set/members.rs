@@ -289,12 +289,12 @@ impl Members {
         self.commit(change, self.slots(), BTreeMap::from([(slot.number, DeviceState::CatchingUp)]))
     }
 
-    /// Ends catching up of a device that lacks nothing any more: its roots are written, and it was
+    /// Ends catching up of a device that is complete again: its roots are written, and it was
     /// flushed.
     pub(super) fn admit(&self, slot: &Arc<Slot>) -> io::Result<()> {
         let mut change = self.change();
         if slot.state() != DeviceState::CatchingUp {
-            return Err(io::Error::other("the device is not catching up (any more)"));
+            return Err(io::Error::other("the device is not (or no longer) catching up"));
         }
         self.commit(&mut change, self.slots(), BTreeMap::from([(slot.number, DeviceState::In)]))
     }

@@ -25,7 +25,7 @@
 //!    acknowledged that it lacks ([`members::Members::fail`]), and no device that lacks anything is
 //!    in ([`crate::Segments::given`]).
 //! 2. As many devices as are needed to have all data (one, or as many as there are data columns)
-//!    are in, and stay in, whatever they refuse: their errors are then the pool's.
+//!    are in, and stay in, regardless of their errors: their errors are then the pool's.
 //! 3. A device that is out is not read, not even its root.
 //! 4. A device is taken back only when no request from before it went out is in flight: one that
 //!    lands late would overwrite what was written since.

@@ -121,7 +121,7 @@ impl Members {
         let ended = flushed.and_then(|()| self.check_targets()).and_then(|()| {
             let table = self.placement().mapped_table().filter(|table| !table.moves().is_empty());
             let table =
-                table.ok_or_else(|| io::Error::other("no columns are being moved (any more)"))?;
+                table.ok_or_else(|| io::Error::other("no columns are being moved (any longer)"))?;
             let mut map = table.map().successor();
             let mut left = Vec::new();
             for ((segment, column), part) in table.moves() {

@@ -74,7 +74,7 @@ pub(super) fn used(set: &DeviceSet) -> Vec<u32> {
     set.devices().iter().map(|device| device.parts.unwrap().used).collect()
 }
 
-/// Asserts that all is readable whichever two devices are lost.
+/// Asserts that everything is readable if any two devices are lost.
 pub(super) fn survives_two(pool: &Pool) {
     for a in 0..pool.disks.len() {
         for b in a + 1..pool.disks.len() {

@@ -108,7 +108,7 @@ impl DeviceSet {
 enum Purpose {
     /// For use, if the other devices can't have continued alone.
     Use,
-    /// For use, whatever the other devices may have done.
+    /// For use, regardless of what the other devices may have done.
     UseAnyway,
     /// For reading as much as possible, even with too few devices.
     Salvage,
@@ -287,8 +287,8 @@ pub(super) fn placement_of(
 }
 
 /// Creates a pool on devices with any content, with its first root. The first blocks of `wiped` are
-/// zeroed, so that no earlier content is taken for a part of the pool. `entropy` is random. With a
-/// plan the pool has a map of parts.
+/// zeroed, so that no earlier content is mistaken for a part of the pool. `entropy` is random. With
+/// a plan the pool has a map of parts.
 ///
 /// # Errors
 /// Those of the devices; there is then no pool.

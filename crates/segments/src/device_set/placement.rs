@@ -220,7 +220,7 @@ impl Placement {
         let is_inside = geometry.contains(place, (count * FRAME_BYTES) as u64)
             && place.offset_units.is_multiple_of(UNITS_PER_BLOCK);
         if !is_inside && table.map().sequence > 0 {
-            let text = format!("segment {} has no such place (any more)", place.segment);
+            let text = format!("segment {} does not have this place (any longer)", place.segment);
             return Err(io::Error::new(io::ErrorKind::NotFound, text));
         }
         assert!(is_inside, "{count} blocks at {place:?} are not within {geometry:?}");
@@ -247,7 +247,8 @@ impl Placement {
         Ok(runs)
     }
 
-    /// Returns where rows of a column are: nowhere, if the segment has no such column (any more).
+    /// Returns where rows of a column are: nowhere, if the segment does not have this column (any
+    /// longer).
     pub(super) fn at(&self, table: &Table, rows: Rows, column: usize, slots: &[Arc<Slot>]) -> At {
         match table.columns(rows.segment).is_some_and(|columns| column < columns) {
             true => self.in_part(table.map().part(rows.segment, column), rows.first, slots),

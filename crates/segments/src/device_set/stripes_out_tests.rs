@@ -28,7 +28,7 @@ fn a_replacement_device_gets_the_data_of_the_old_one() {
             let old = pool.disks[number].clone();
             pool.pool.take_out(number as u16, "it is old").unwrap();
             pool.replace(number);
-            pool.pool.take_out(number as u16, "it is not new any more").unwrap();
+            pool.pool.take_out(number as u16, "it is no longer new").unwrap();
             let before = pool.disks[number].clone();
             let attempts = (2 * number + 2) as u64;
             let device = Lacking::Device(number as u16);
@@ -37,7 +37,7 @@ fn a_replacement_device_gets_the_data_of_the_old_one() {
             pool.catch_up(number as u16);
             assert!(states(&pool.pool).iter().all(|state| *state == In));
             assert!(segments_of(&old) == segments_of(&pool.disks[number]), "{number} of {n}");
-            // The old one is not a member any more.
+            // The old one is no longer a member.
             let mut with_old = pool.disks.clone();
             with_old[number] = old;
             assert_eq!(states(&open(k, &with_old, false).unwrap())[number], Missing);
@@ -248,7 +248,7 @@ fn labels_of_impossible_stripes_are_refused() {
     assert!(matches!(opened.read_root(), Err(RootError::None(_))));
 }
 
-/// Without a label it would be taken for the only device of a pool.
+/// Without a label it would be mistaken for the only device of a pool.
 #[test]
 fn a_device_of_a_striped_pool_does_not_open_as_a_pool() {
     let pool = Pool::new(2);

@@ -26,7 +26,7 @@ pub(super) struct Plain {
     /// The number of failed flushes, and whether flushes fail.
     failures: AtomicU64,
     fails_flushes: AtomicBool,
-    /// Counts down the writes of the disks that share it; at 0 none is done any more.
+    /// Counts down the writes of the disks that share it; at 0 no more are executed.
     pub(super) writes_left: Mutex<Option<Arc<AtomicU64>>>,
 }
 

@@ -1,4 +1,4 @@
-//! Blocking calls to devices: on threads, so that a device that hangs blocks nobody.
+//! Blocking calls to devices: on threads, so that a device that hangs blocks no other.
 //!
 //! All blocking calls use [`each`] or [`Asked`]. Files and block devices are called on threads, in
 //! parallel, and waited for with a limit; other disks, such as simulated ones, are called directly
@@ -6,9 +6,9 @@
 //!
 //! Invariants:
 //! 1. A call has a thread to itself: none waits for one that hangs.
-//! 2. A call owns everything that it accesses, even if nobody waits for it any more.
+//! 2. A call owns everything that it accesses, even if no caller waits for it any longer.
 //! 3. A call counts as in flight until its thread has ended it, so its device is not taken back
-//!    before that. Nobody waits for such a thread, not even when the pool is dropped.
+//!    before that. Such a thread is never joined, not even when the pool is dropped.
 //! 4. The disk is released before the result is known, so that whoever has the result can reopen
 //!    it.
 
@@ -40,7 +40,7 @@ pub(super) struct Limits {
     /// much to flush.
     pub(super) flush: Duration,
     /// The limit for the flush that ends catching up, and for growing a device. There is nothing to
-    /// compare it with, nobody waits for it, and giving up means starting again.
+    /// compare it with, no caller waits for it, and giving up means starting again.
     pub(super) alone: Duration,
     /// The limit for the first reads of a device when a pool is opened. A stopped disk has to spin
     /// up.
@@ -161,7 +161,7 @@ impl<K, R: Send + 'static> Asked<K, R> {
         let run = move || {
             let outcome = catch_unwind(AssertUnwindSafe(|| call(&*disk)));
             drop((disk, guard));
-            // Perhaps nobody waits any more.
+            // Perhaps no caller waits any longer.
             move || drop(sender.send((number, outcome)))
         };
         match &device.workers {
@@ -171,7 +171,7 @@ impl<K, R: Send + 'static> Asked<K, R> {
     }
 
     /// Waits a short time for a call to end. A time in which this thread itself was paused counts
-    /// only once, so that no call is taken for late because of that.
+    /// only once, so that no call counts as late because of that.
     pub(super) fn next(&mut self) -> Option<(K, io::Result<R>)> {
         loop {
             let Ok(ended) = self.receiver.recv_timeout(self.tick) else {
@@ -191,7 +191,7 @@ impl<K, R: Send + 'static> Asked<K, R> {
     }
 
     fn take(&mut self, (number, outcome): (usize, Outcome<R>)) -> Option<(K, io::Result<R>)> {
-        // Nobody wants the result of a call that was given up.
+        // The result of an abandoned call is not needed.
         let at = self.waiting.iter().position(|waiting| waiting.number == number)?;
         let key = self.waiting.remove(at).key;
         Some((key, outcome.unwrap_or_else(|panic| resume_unwind(panic))))

@@ -315,7 +315,7 @@ impl Controller {
         self.threads[index].way.step(rng);
     }
 
-    /// Returns a chore that is requested and that nobody else does.
+    /// Returns a requested chore that no other thread does.
     pub fn wanted(&self) -> Option<Chore> {
         if self.saver.take() {
             // One request covers everything that is to be saved.

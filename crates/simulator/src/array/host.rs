@@ -6,8 +6,8 @@
 //! PERSISTENT RESERVE IN and OUT, RESERVE and RELEASE; it aborts what is in flight, resets units,
 //! logs out, cuts its connection, or takes its session over with another connection. It behaves
 //! like real hosts: what is refused temporarily (BUSY, TASK SET FULL, UNIT ATTENTION) is sent once
-//! more; what is not answered is aborted, and if that is not answered either, the connection is
-//! given up.
+//! more; a command without a response is aborted, and if the abort gets none either, the connection
+//! is given up.
 //!
 //! When nothing new is to begin, all blocks are read, and then the hosts are idle.
 //!
@@ -16,10 +16,10 @@
 //! the sizes of the plan, with the names of [`Plan::names`].
 //!
 //! # Assumptions
-//! The response to an abort comes when nothing of what it ends has an effect any more (RFC 7143,
-//! 4.2.3 and 11.6.1), and so does the response to the first command of a session with regard to
-//! earlier sessions of the path. A command that is answered GOOD was admitted by reservations at
-//! some time in between. An error may leave any part of the command done.
+//! The response to an abort comes when none of the commands that it ends can take effect any longer
+//! (RFC 7143, 4.2.3 and 11.6.1), and so does the response to the first command of a session with
+//! regard to earlier sessions of the path. A command that ends with GOOD was admitted by
+//! reservations at some time in between. An error may leave any part of the command done.
 
 mod answers;
 mod attentions;

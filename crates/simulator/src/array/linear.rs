@@ -9,16 +9,16 @@
 //! - [`Linear::answer`] when its response has come;
 //! - [`Linear::refused`] if the response says that it had no effect (RESERVATION CONFLICT, BUSY);
 //! - [`Linear::lost`] when the connection is lost: it may still take effect at any time, until
-//! - [`Linear::never_again`], when an abort or the end of the session was answered, or the array
-//!   was restarted. Also for a response with an error after which a part may be written.
+//! - [`Linear::never_again`], after the response to an abort or to the end of the session, or after
+//!   a restart of the array. Also for a response with an error after which a part may be written.
 //!
 //! An operation is over after `answer`, `refused` and `never_again`.
 //!
 //! # What is exact
 //! An error is returned if and only if no order of the operations on the block explains the
 //! responses, with one exception: the destination of a copy may get any value that its source may
-//! have had since the copy began, whatever became of it. So there is no false alarm, and a copy of
-//! what was written before it began is reported as wrong only if nobody could have written it.
+//! have had since the copy began, regardless of its fate. So there is no false alarm, and a copy of
+//! what was written before it began is reported as wrong only if no host could have written it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,7 +81,7 @@ pub enum Wrong {
         op: String,
         /// The response.
         what: String,
-        /// The possible contents before the response, whatever in flight took effect.
+        /// The possible contents before the response, with any effects of what is in flight.
         possible: Vec<u64>,
     },
     /// More is possible than may be kept: fewer commands in flight for each block are needed.
@@ -248,7 +248,7 @@ impl Linear {
         }
     }
 
-    /// Records that the array has lost what was not durable, and nothing is in flight any more.
+    /// Records that the array has lost what was not durable, and nothing is in flight any longer.
     /// Each block has a content that it may have had since everything was durable.
     pub fn lost_all(&mut self) {
         let had = self.had.replace(BTreeMap::new()).unwrap_or_default();
@@ -291,7 +291,7 @@ impl Linear {
         self.conclude(id, "the end", |block| block.end(id))
     }
 
-    /// Records that it was answered, and must not have had an effect.
+    /// Records its response, after which it must not have had an effect.
     ///
     /// # Errors
     /// It had one.

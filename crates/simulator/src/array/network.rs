@@ -7,10 +7,10 @@
 //!
 //! # How to use it
 //! [`Network::open`] a connection, [`Network::send`] and [`Network::receive`] at both of its ends.
-//! `receive` returns `Some(0)` forever once the stream has ended. When nobody has anything left to
-//! do, advance the time to [`Network::next_event_at`]. A side that is done with a connection calls
-//! [`Network::close`]; what it has sent still arrives. [`Network::cut`] and [`Network::stall`] are
-//! the faults.
+//! `receive` returns `Some(0)` forever once the stream has ended. When no party has anything left
+//! to do, advance the time to [`Network::next_event_at`]. A side that is done with a connection
+//! calls [`Network::close`]; what it has sent still arrives. [`Network::cut`] and
+//! [`Network::stall`] are the faults.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

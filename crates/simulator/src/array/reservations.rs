@@ -13,7 +13,7 @@
 //! except RESERVATION CONFLICT means that it was allowed, unless it was refused.
 //!
 //! A reset of the unit, and the loss of a session, are operations, too: [`Op::Reset`] and
-//! [`Op::Loss`] are invoked when they may begin and answered [`Outcome::Good`] when they are over.
+//! [`Op::Loss`] are invoked when they may begin, and end with [`Outcome::Good`].
 //! [`Reservations::restarted`] ends all of it.
 
 mod rules;
@@ -64,7 +64,7 @@ pub enum Op {
 /// A response.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// GOOD; for a command that moves data, whatever shows that it was allowed.
+    /// GOOD; for a command that moves data, any response that shows that it was allowed.
     Good,
     /// RESERVATION CONFLICT.
     Conflict,
@@ -105,8 +105,8 @@ pub enum Wrong {
 #[derive(Debug)]
 pub struct Reservations {
     search: Search<Unit>,
-    /// The same without what was observed: a restart of the array may undo an unanswered action,
-    /// even if others have observed it.
+    /// The same without what was observed: a restart of the array may undo an action without a
+    /// response, even if others have observed it.
     durable: Search<Unit>,
     ops: BTreeMap<OpId, Op>,
     next: u64,
@@ -220,7 +220,7 @@ impl Reservations {
         };
         let states = self.search.states().into_iter().collect();
         let mut result = Ok(());
-        // A lost read is not in the search any more.
+        // A lost read is no longer in the search.
         if self.search.op(id).is_some() {
             result = conclude(&mut self.search, false);
         }

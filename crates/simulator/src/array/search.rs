@@ -56,7 +56,7 @@ pub(super) enum Kind {
     Depends,
 }
 
-/// Why a history can't go on.
+/// Why a history can't continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stuck {
     /// No order of the operations explains this response.
@@ -257,7 +257,8 @@ impl<M: Model> Search<M> {
     ) -> Result<(), Stuck> {
         let others = || self.ops.values().filter(|other| other.slot != last.slot);
         let is_any = |kind| others().any(|other| M::kind(&other.op) == kind);
-        // If nobody observes what is in between, the last one of a sequence hides all before it.
+        // If nothing observes the states in between, the last one of a sequence hides all before
+        // it.
         let is_long = is_any(Kind::Observes) || is_any(Kind::Depends);
         let is_short = !is_long && M::kind(&last.op) == Kind::Overwrites;
         // And if nothing depends on the state, only what was observed of it counts.

@@ -5,7 +5,7 @@ use crate::rng::mix;
 /// Counts of sessions with several connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Several {
-    /// Commands that were answered over additional connections of their session.
+    /// Responses over additional connections of their session.
     pub answers: u64,
     /// Additional connections that were accepted.
     pub joins: u64,
@@ -42,7 +42,7 @@ impl std::fmt::Display for Several {
 /// The result of a world in which nothing was wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// The number of hosts' requests that were answered.
+    /// The number of responses to hosts' requests.
     pub answers: u64,
     /// The number of power losses.
     pub crashes: u64,
@@ -88,7 +88,7 @@ impl std::fmt::Display for Summary {
         let Self { several, switches, handed, trace, .. } = self;
         write!(
             f,
-            "{answers} requests of hosts answered, {several}, {crashes} losses of power, \
+            "{answers} responses to hosts, {several}, {crashes} losses of power, \
              {kills} kills, {switches} switches ({handed} connections went on), {chores} chores, \
              {cuts} cuts and stalls of connections, \
              {io_count} writes and flushes, {given_up} worlds given up, trace {trace:016x}"

@@ -57,17 +57,18 @@ pub trait Hosts {
     /// Returns whether nothing is in flight.
     fn is_idle(&self) -> bool;
 
-    /// Returns how many commands and other requests were answered.
+    /// Returns how many commands and other requests got a response.
     fn answers(&self) -> u64;
 
-    /// Records a restart of the array: what was not answered has taken effect, or never will.
+    /// Records a restart of the array: commands without a response have taken effect, or never
+    /// will.
     fn array_started(&mut self);
 
     /// Records a permanently failed write: the array may fail requests until it restarts, but may
     /// not return anything wrong.
     fn array_failed(&mut self) {}
 
-    /// Returns a hash of everything that they were told.
+    /// Returns a hash of all responses that they received.
     fn trace(&self) -> u64;
 
     /// Returns the counts of sessions with several connections.
@@ -353,7 +354,7 @@ impl<'a> Run<'a> {
         self.rest()
     }
 
-    /// Checks that memory for data is released once nothing is requested any more.
+    /// Checks that memory for data is released once there are no more requests.
     fn rest(&mut self) -> Result<(), String> {
         for _ in 0..REST_STEPS_MAX {
             if self.inner()?.disk.has_failed() {

@@ -1,14 +1,14 @@
 //! What some order of the requests allows.
 //!
 //! - A read may return a value that a request wrote there and that no other request has certainly
-//!   overwritten: one that was started after the first was answered, and was answered before the
-//!   read started.
+//!   overwritten: one that started after the first was acknowledged, and was acknowledged before
+//!   the read started.
 //! - A copy writes what its source may have had while it was in flight.
 //! - Of the requests that expect one value of a lock, at most one succeeds.
 //! - A miscompare is wrong if the expected value was there all the time.
 //!
-//! A crash ends an *era*. What was not answered then is there or not. What was answered, and was
-//! not durable, is certain only in its own era.
+//! A crash ends an *era*. What was not acknowledged then is present or not. What was acknowledged
+//! but not durable is certain only in its own era.
 
 use block::SectorRange;
 
@@ -41,7 +41,7 @@ pub(super) struct Event {
     pub(super) range: SectorRange,
     pub(super) kind: Kind,
     pub(super) start: u64,
-    /// When it was answered, or the power failed.
+    /// When it was acknowledged, or the power failed.
     pub(super) end: u64,
     pub(super) answer: Answer,
     /// How often the power had failed before it.
@@ -100,7 +100,7 @@ struct Look {
     era: u64,
 }
 
-/// What each sector may have got.
+/// What may have been written to each sector.
 struct Registers<'a>(Vec<Vec<Put<'a>>>);
 
 impl<'a> Registers<'a> {
@@ -142,7 +142,7 @@ impl<'a> Registers<'a> {
     }
 }
 
-/// Returns everything that a sector may have got: written, or with an unknown fate.
+/// Returns all writes of a sector: certain ones, and those with an unknown result.
 fn puts(events: &[Event], sector: u64) -> Vec<Put<'_>> {
     let mut found = vec![Put { value: Value::Of(0), event: None }];
     for event in events {

@@ -9,11 +9,11 @@ use crate::model::Racing;
 
 /// An administrative change in progress, and concurrent requests.
 pub(super) struct Underway {
-    /// Slots whose volumes are replaced: nobody touches them meanwhile.
+    /// Slots whose volumes are replaced: no other request touches them meanwhile.
     replaced: Vec<usize>,
     /// Requests that change something, by their ids.
     racing: Vec<(u64, Racing)>,
-    /// What those change: nobody changes it again before the change has ended.
+    /// What those change: it is not changed again before the change has ended.
     writes: Vec<Region>,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn any_touch(a: &[Region], b: &[Region]) -> bool {
 impl Desk {
     /// Does one random step that takes no commit: for callers that wait for their own commit.
     pub(crate) fn step_beside(&mut self, store: &Store) -> Result<(), String> {
-        // What was answered before precedes what is begun now.
+        // Requests acknowledged before precede those that begin now.
         self.collect()?;
         if self.ops.len() < self.in_flight_max && self.rng.chance(60) {
             self.start(store)

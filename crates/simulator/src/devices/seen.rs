@@ -5,7 +5,7 @@
 pub struct Seen {
     /// A hash of every I/O and answer.
     pub trace: u64,
-    /// Requests that were answered.
+    /// Completed requests.
     pub answers: u64,
     /// Writes and flushes of all disks.
     pub writes: u64,

@@ -35,7 +35,7 @@ impl World {
     pub(super) fn checkpoint(&mut self, pool: &Pool) -> Result<(), String> {
         let mut meanwhile: Meanwhile = Desk::step;
         if self.plan.durability == Durability::Flush {
-            // It waits for the commits in flight, which nobody else would finish.
+            // It waits for the commits in flight, which nothing else would finish.
             locked(&self.desk).finish_commits(&pool.store)?;
             meanwhile = Desk::step_beside;
         }

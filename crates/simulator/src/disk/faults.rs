@@ -134,8 +134,8 @@ impl Inner {
         refuses
     }
 
-    /// Returns whether a read fails that succeeds if it is retried as often as reads are, whatever
-    /// others read meanwhile.
+    /// Returns whether a read fails that succeeds if it is retried as often as reads are,
+    /// regardless of other reads meanwhile.
     pub(super) fn refuses_read(&mut self, first: u64) -> bool {
         let refused = self.reads_refused.get(&first).copied();
         let refused = refused.filter(|(_, since)| self.read_count < since + READS_OF_A_TRY_MAX);

@@ -1,6 +1,6 @@
 //! Administrative changes in a history: volumes are created, destroyed, resized, snapshotted
 //! together, cloned and restored, with requests to them in flight. Each change is one commit, with
-//! an increasing number, so that after a crash all of it is there or nothing.
+//! an increasing number, so that after a crash all of it is present or nothing.
 
 use std::sync::Arc;
 

@@ -189,7 +189,7 @@ impl History {
     ) -> Result<bool, String> {
         let mut meanwhile: Meanwhile = Desk::step;
         if self.plan.durability == Durability::Flush {
-            // It waits for the commits in flight, which nobody else would finish; again if the
+            // It waits for the commits in flight, which nothing else would finish; again if the
             // device refuses a part of it, so that none may be taken in between.
             locked(&self.desk).finish_commits(store)?;
             meanwhile = Desk::step_beside;

@@ -1,8 +1,8 @@
 //! What a snapshot, a clone or an overwritten volume contains of the requests that were in flight.
 //!
 //! It may contain each of them or not. But it contains a request completely (a write by blocks), in
-//! all volumes that were taken together; and if it contains one, then also each that was answered
-//! before that one was started.
+//! all volumes that were taken together; and if it contains one, then also each that was
+//! acknowledged before that one started.
 
 use super::{Changing, Effect, State, blocks_of};
 use crate::content::Tag;
@@ -13,14 +13,14 @@ use crate::content::Tag;
 pub struct Racing {
     /// What it changes.
     pub change: Changing,
-    /// When it was answered; the maximum if it was not.
+    /// When it was acknowledged; the maximum if it was not.
     pub answered: u64,
 }
 
 /// What was found of a racing request.
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    /// A part of it is there.
+    /// A part of it is present.
     there: bool,
     /// A part of it is not.
     missing: bool,
@@ -101,7 +101,7 @@ impl Changing {
         Ok(())
     }
 
-    /// Returns what is there of this racing request.
+    /// Returns which part of this racing request is present.
     fn look(&self, taken: &mut [Taken<'_>]) -> Result<Seen, String> {
         let mut seen = Seen::default();
         for effect in &self.effects {

@@ -1,4 +1,4 @@
-//! Where the allocations of a kind of command come from, if `HOLDFAST_ALLOCATIONS` asks for it.
+//! Where the allocations of a kind of command come from, if `HOLDFAST_ALLOCATIONS` requests it.
 
 use std::backtrace::Backtrace;
 use std::cell::RefCell;
@@ -22,7 +22,7 @@ fn is_asked_for(name: &str) -> bool {
 /// Records allocations until it is dropped.
 pub struct Origins(());
 
-/// Starts recording, if this kind was asked for and is being counted.
+/// Starts recording, if this kind was requested and is being counted.
 pub fn of(name: &str, is_counted: bool) -> Option<Origins> {
     (is_counted && is_asked_for(name)).then(|| {
         sys::allocations::observe(Some(note));

@@ -141,7 +141,7 @@ fn push_piece(
 }
 
 /// Places the segment table of a pool that has it in a stream. The table describes the segments to
-/// which it is itself written: so it is placed first, and encoded when nothing changes any more.
+/// which it is itself written: so it is placed first, and encoded when nothing changes anymore.
 pub(crate) fn add_segment_stream(
     medium: &Medium,
     placer: &mut Placer<'_>,

@@ -6,7 +6,7 @@
 //!
 //! 1. Changed pages get locations, with all directories above them, until no more rows change in a
 //!    page without a location. A page gets at most one location, so this terminates.
-//! 2. Then no row changes any more: pages get their content, and the directories above them their
+//! 2. From then on no row changes: pages get their content, and the directories above them their
 //!    locations and checksums, bottom up.
 //!
 //! Step 1 is bounded ([`crate::writer::segment_table`]): only rows of segments change that have
@@ -169,8 +169,8 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// Gives a page its next location, or none if it is not needed any more; returns `false` if it
-    /// has one already, and all above it, too.
+    /// Gives a page its next location, or none if it is no longer needed; returns `false` if it has
+    /// one already, and all above it, too.
     fn change_page(&mut self, placer: &mut Placer<'_>, key: PageKey) -> Result<bool, StoreError> {
         let known = self.next.get(&key).copied();
         if known.is_some_and(|next| !next.place.is_none()) {

@@ -8,7 +8,7 @@
 //! Invariants:
 //! 1. Only bytes of the group are changed, and of those only what makes a block wrong.
 //! 2. One repair at a time: two groups may share a block, which is read, changed and written.
-//! 3. Nobody else writes meanwhile to what is repaired: see [`right_copy`].
+//! 3. No one else writes to the repaired blocks meanwhile: see [`right_copy`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -149,8 +149,8 @@ pub(crate) struct Copies {
 /// Returns the block from any copy that is right; repairs wrong ones, if writing is allowed. `None`
 /// if no copy is right, or there is only the one that was read.
 ///
-/// The caller has found that what was read is not what was written, and makes sure that nobody
-/// writes to the location meanwhile: its whole record was durable when its row was read, and its
+/// The caller has found that what was read is not what was written, and makes sure that there are
+/// no writes to the location meanwhile: its whole record was durable when its row was read, and its
 /// segment is not reused.
 #[cold]
 pub(crate) fn right_copy(medium: &Medium, wanted: &Wanted) -> Option<Frame> {
@@ -215,7 +215,7 @@ fn mend(medium: &Medium, wanted: &Wanted, copy: u32, right: &[u8]) -> bool {
     let _one = medium.mends.one_at_a_time.lock();
     let start = wanted.place.block_start();
     let mut held = right.to_vec();
-    // What can't be read belongs to nobody, and is replaced from the right copy. The first block
+    // Unreadable blocks belong to no record, and are replaced from the good copy. The first block
     // may also contain another group, which can be read.
     let whole = read_blocks(medium, start, right.len() / FRAME_BYTES, copy);
     let is_read = whole.is_some();

@@ -40,7 +40,7 @@ enum Keeps {
 pub(crate) struct Index {
     buckets: Vec<Bucket>,
     keeps: Keeps,
-    /// An entry was dropped: not everything stored can be found any more.
+    /// An entry was dropped: not everything stored can still be found.
     lossy: AtomicBool,
 }
 
@@ -179,7 +179,8 @@ mod tests {
         assert_eq!((1..=10_000).flat_map(|id| index.find(sum(id))).count(), 0);
     }
 
-    /// What was loaded around a hit is there for the following blocks, whatever was added before.
+    /// Entries loaded around a hit stay available for the following blocks, regardless of earlier
+    /// additions.
     #[test]
     fn an_index_of_the_newest_finds_the_last_additions() {
         let index = Index::new(BYTES_MIN);
@@ -192,7 +193,7 @@ mod tests {
         assert_eq!((1..=16 * room).filter(|id| found(*id)).count(), 0);
     }
 
-    /// Whatever is added later, the same fingerprints stay: a second copy finds them again.
+    /// The same fingerprints stay regardless of later additions: a second copy finds them again.
     #[test]
     fn a_full_index_keeps_a_sample_of_all() {
         let index = Index::sampling(BYTES_MIN);

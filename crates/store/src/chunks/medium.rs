@@ -111,7 +111,7 @@ impl Medium {
         if self.disk.root_copies().iter().any(Result::is_ok) {
             return Ok(());
         }
-        Err(StoreError::Io(std::io::Error::other("no superblock can be read any more")))
+        Err(StoreError::Io(std::io::Error::other("no superblock is readable")))
     }
 
     pub(crate) fn new(disk: Shared, superblock: &Superblock, tuning: Tuning) -> Self {

@@ -121,7 +121,7 @@ impl Mark {
         }
     }
 
-    /// Returns whether no plan needs it any more.
+    /// Returns whether no plan needs it any longer.
     pub(crate) fn is_before(&self, oldest: u64) -> bool {
         let number = self.0.load(Ordering::Acquire);
         number == 0 || number < oldest

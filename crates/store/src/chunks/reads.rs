@@ -17,7 +17,7 @@ pub(crate) struct Reads {
     channel: Box<dyn Channel>,
     /// The number of the next one.
     next: u64,
-    /// Nobody waits for reads before this one.
+    /// No caller waits for reads before this one.
     oldest: u64,
     ended: HashMap<u64, Option<Vec<FrameMut>>, FastState>,
     completions: Vec<Completion>,

@@ -51,7 +51,7 @@ impl Unplaced {
         }
     }
 
-    /// Drops a freed chunk, to which nothing refers any more.
+    /// Drops a freed chunk, to which nothing refers any longer.
     pub(crate) fn forget(&self, id: ChunkId) {
         self.0.write().remove(&id);
     }

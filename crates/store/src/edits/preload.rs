@@ -116,7 +116,7 @@ pub(crate) fn freeing(view: View<'_>, id: NodeId) -> Result<(), StoreError> {
 struct Blocks {
     start: u64,
     end: u64,
-    /// Whatever spans this many levels is replaced as a whole, and not examined.
+    /// An entry that spans this many levels is replaced as a whole, and not examined.
     whole_level: u8,
 }
 
@@ -361,7 +361,7 @@ impl<'a> Looker<'a> {
             let original = |raw: &[u8]| ChunkRow::decode(raw).and_then(|row| row.original);
             let row = self.world.chunks.get(self.world.medium, id.0, original);
             match self.found(row, at)?.flatten() {
-                // Originals are older, so this terminates, whatever the rows say.
+                // Originals are older, so this terminates with any content of the rows.
                 Some(original) if original < id => id = original,
                 _ => break,
             }

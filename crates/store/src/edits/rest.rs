@@ -1,10 +1,10 @@
 //! Requests that take several commits, one after another.
 //!
 //! No commit, nor its planning, may take longer for a longer request. Most requests cost the same
-//! whatever their length. A copy costs as much as its source has parts, if its nodes can't be
-//! shared as they are; an UNMAP as much as it has ranges. What is too much for one commit is done
-//! in *pieces*: each is an atomic commit of its own, the next one is planned when it is durable,
-//! and the request is answered after the last. Other requests come in between.
+//! at any length. A copy costs as much as its source has parts, if its nodes can't be shared as
+//! they are; an UNMAP as much as it has ranges. What is too much for one commit is done in
+//! *pieces*: each is an atomic commit of its own, the next one is planned when it is durable, and
+//! the request completes after the last. Other requests come in between.
 //!
 //! Pieces of a copy whose source and destination overlap are taken from the end where nothing was
 //! overwritten yet. So it reads what was there when it began, as if it were done at once.
@@ -200,7 +200,7 @@ impl Edit {
         let mut rest = self.rest.take()?;
         rest.advance();
         if rest.is_done() {
-            // When it is answered, either all pieces must be durable, or none need be.
+            // When it completes, either all pieces must be durable, or none need be.
             self.fua = true;
             return None;
         }

@@ -32,7 +32,7 @@ impl Edit {
 pub(crate) struct TakenRun {
     pub(super) start: u64,
     pub(super) count: u64,
-    /// Whatever spans this many levels in the destination is replaced as a whole.
+    /// An entry that spans this many levels in the destination is replaced as a whole.
     pub(super) whole_level: u8,
     /// The value of all of them, if they are alike.
     alike: Option<MapEntry>,

@@ -14,7 +14,7 @@ impl LogReader<'_> {
     /// several, the one of the latest epoch counts.
     ///
     /// Only some devices may have the next record: each mirror is examined, and for stripes all
-    /// ways of reconstruction, so that the log has one end, whichever devices are present.
+    /// ways of reconstruction, so that the log has the same end with any set of devices.
     ///
     /// A record that is alone in a segment which the log left because of a bad location is not
     /// found.

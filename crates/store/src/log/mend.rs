@@ -16,16 +16,16 @@ use crate::log::replay::Found;
 /// Makes all copies of a valid record alike, durably. A copy that can't be repaired has failed with
 /// its device. `before` is the content of its copy of the previous record, if known.
 ///
-/// Nobody writes there meanwhile: the record is durable, or nothing was written since the crash,
-/// and its segment is not reused.
+/// There are no writes there meanwhile: the record is durable, or nothing was written since the
+/// crash, and its segment is not reused.
 pub(crate) fn mend_record(medium: &Medium, record: &Found, before: &[u8]) {
     if medium.disk.copies() <= 1 || !medium.mends.are_allowed() {
         return;
     }
     if medium.geometry().has_stripes() {
         // All at once: the rows of records in flight may have columns of two different times, and
-        // repairing one may make it impossible to reconstruct another. A header that nobody has is
-        // in the next record.
+        // repairing one may make it impossible to reconstruct another. A header that no device has
+        // is in the next record.
         let header = right_header(medium, record, before);
         write_anew(medium, record, header.as_deref());
         return;
@@ -106,7 +106,7 @@ fn right_bytes(medium: &Medium, record: &Found, header: Option<&[u8]>) -> Option
     for number in 0..blocks {
         let mut frame = [FrameMut::stale()];
         let read = medium.disk.read_patiently(record.places.block(number), &mut frame);
-        // It may be available in another way, and otherwise nobody needs it.
+        // It may be available in another way; otherwise it is not needed.
         bytes.extend_from_slice(if read.is_ok() { &frame[0][..] } else { &[0; FRAME_BYTES] });
     }
     let header = header.unwrap_or_default();

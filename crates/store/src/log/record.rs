@@ -85,7 +85,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Returns whether there is nothing to write and nobody waits.
+    /// Returns whether there is nothing to write and no caller waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.waiting.is_empty() && self.staging.is_empty()
     }

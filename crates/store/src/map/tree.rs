@@ -181,7 +181,7 @@ impl Editor<'_> {
     }
 
     /// Adds references for this many more entries with `value`, if that is a chunk: each entry
-    /// counts once, whatever it spans.
+    /// counts once, regardless of its span.
     fn reference_same(&self, value: Value<'_>, entries: i32) -> Result<(), StoreError> {
         match value {
             Value::Same(chunk) => self.world.reference_chunk(chunk, entries),

@@ -141,7 +141,7 @@ impl Nodes {
     }
 
     /// Returns the node, from memory or from the medium, given an entry for which only a node of
-    /// this level is possible: so no map contains a cycle, whatever its bytes are.
+    /// this level is possible: so no map contains a cycle, even if its bytes are corrupt.
     pub(crate) fn get<'a>(
         &self,
         source: impl Into<Source<'a>>,
@@ -348,7 +348,7 @@ impl Nodes {
         ids.dedup();
         let mut nodes = Vec::with_capacity(ids.len());
         for id in ids {
-            // A node that was removed since is not in memory any more.
+            // A node that was removed since is no longer in memory.
             let mut shard = self.shard(id).write();
             shard.generation += 1;
             if let Some(slot) = shard.get_mut(id).filter(|slot| slot.dirty) {

@@ -2,9 +2,10 @@
 //! ends.
 //!
 //! A follower reads the newest checkpoint, and applies the records after it as a recovery does. It
-//! only reads from the medium, and does not rely on the process that has the pool: whatever that
-//! process does, the follower's state is either right or discarded. When the other process has
-//! published a newer checkpoint, the state is obsolete, and a new follower begins there.
+//! only reads from the medium, and does not rely on the process that has the pool: regardless of
+//! what that process does, the follower's state is either right or discarded. When the other
+//! process has published a newer checkpoint, the state is obsolete, and a new follower begins
+//! there.
 //!
 //! Invariants, by which its state equals that of a recovery from the beginning:
 //! 1. It applies a record only if a later one says that it was flushed: such records are a

@@ -185,7 +185,7 @@ impl Store {
         Ok((store, was_followed))
     }
 
-    /// Opens a pool that nobody uses and grows it to `capacity_bytes`, and its disk if it is
+    /// Opens a pool that is not in use and grows it to `capacity_bytes`, and its disk if it is
     /// smaller. Everything that recovery must write goes to the new segments first, so this also
     /// works if a pool is too full for [`Store::open`].
     ///

@@ -69,7 +69,7 @@ pub(super) fn replay(
         (position, epoch) = (writer.log.position(), torn_epoch + 1);
     }
     no_record_is_lost(&mut reader, &writer.log.position())?;
-    // A record before the newest checkpoint is not needed any more.
+    // A record before the newest checkpoint is no longer needed.
     match applied.filter(|record| relief.needs(record.header.lsn)) {
         Some(record) => make_known(world, writer, &record),
         None => Ok(()),

@@ -11,7 +11,7 @@
 //! Invariants:
 //! 1. A segment is reused only when nothing durable refers to its content, and no reader may still
 //!    read it.
-//! 2. Whatever frees space has room reserved for itself: a full pool never gets stuck
+//! 2. Operations that free space have space reserved for themselves: a full pool never gets stuck
 //!    (`writer::room`).
 
 pub(crate) mod need;

@@ -183,7 +183,7 @@ impl Segments {
     }
 
     /// Frees segments at once that were opened for metadata that was not written: nothing refers to
-    /// a place in them, and nobody has read one.
+    /// a place in them, and nothing has read one.
     pub(crate) fn give_back(&mut self, segments: impl IntoIterator<Item = u32>) {
         for segment in segments {
             assert_eq!(self.row(segment).live_units, 0, "a live segment was given back");

@@ -1,5 +1,5 @@
-//! Sums over the rows of the segment table. There may be very many rows, so whatever is needed
-//! under the writer's lock for each commit, turn or checkpoint is kept as a sum that changes with
+//! Sums over the rows of the segment table. There may be very many rows, so figures that are needed
+//! under the writer's lock for each commit, turn or checkpoint are kept as sums that change with
 //! the rows.
 
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! Free segments that are not discarded yet: the device still holds their old content.
 //!
 //! Invariants:
-//! 1. A segment is not free while it is being discarded: nobody can open it.
+//! 1. A segment is not free while it is being discarded: it can't be opened.
 //! 2. Only a segment that was free is discarded. So nothing durable refers to its content, and no
 //!    reader can still read it (`segments`).
 
@@ -33,7 +33,7 @@ impl Undiscarded {
         }
     }
 
-    /// Removes a segment that is not free any more, or is being discarded.
+    /// Removes a segment that is no longer free, or is being discarded.
     pub(crate) fn remove(&mut self, segment: u32) {
         self.segments.remove(&segment);
     }

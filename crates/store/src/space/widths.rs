@@ -1,9 +1,9 @@
 //! Free segments, counted by their size.
 //!
 //! In a striped pool segments may be narrower than when it was created, because devices were lost,
-//! or differ in size. Whatever checks whether enough is free counts in *whole* segments, of the
-//! original width: several narrow ones that make up a whole one count as one. A wider one also
-//! counts as one.
+//! or differ in size. Checks for enough free space count in *whole* segments, of the original
+//! width: several narrow ones that make up a whole one count as one. A wider one also counts as
+//! one.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -44,7 +44,7 @@ impl MemoryDisk {
         copy
     }
 
-    /// Returns the number of reads, whatever their length.
+    /// Returns the number of reads of any length.
     pub(crate) fn reads(&self) -> u64 {
         self.reads.load(Ordering::Relaxed)
     }

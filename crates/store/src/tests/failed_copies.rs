@@ -17,7 +17,7 @@ fn start(hand: &Hand, id: u64, request: VolumeRequest, replies: &mut Vec<(u64, R
 
 type Reply = Result<VolumeReply, VolumeError>;
 
-/// Continues until `count` requests are answered. Fails if a request waits forever.
+/// Continues until `count` requests have completed. Fails if a request waits forever.
 fn finish(hand: &Hand, count: usize, replies: &mut Vec<(u64, Reply)>) {
     while replies.len() < count {
         let commit = hand.store.take_commit();
@@ -151,7 +151,7 @@ fn next_outcome(hand: &Hand) -> Outcome {
     }
 }
 
-/// Continues a copy, and aborts it after this many reads. Returns its answer if it got one, else
+/// Continues a copy, and aborts it after this many reads. Returns its result if it has one, else
 /// how much was staged then.
 fn abort_after(hand: &Hand, mut reads: u64, copy: VolumeRequest) -> Result<Reply, usize> {
     let mut started = hand.store.start(copy, hand.token(1));

@@ -85,7 +85,7 @@ impl Segments for Channelled {
 
 type Asked = (u64, Place, Vec<FrameMut>);
 
-/// A channel whose reads complete only when somebody waits.
+/// A channel whose reads complete only when a caller waits.
 struct TestChannel {
     below: Arc<Local>,
     counted: Arc<Counted>,
@@ -179,7 +179,7 @@ fn killed() -> (Arc<MemoryDisk>, VolumeId) {
     (disk.copy(), id)
 }
 
-/// Opens a pool over channels, and checks that all written data is there.
+/// Opens a pool over channels, and checks that all written data is present.
 fn reopen(disk: Arc<MemoryDisk>, id: VolumeId, fails: bool) -> Arc<Counted> {
     let below = Arc::new(Local::over(disk));
     let counted = Arc::new(Counted { fails, ..Counted::default() });

@@ -52,7 +52,7 @@ impl Thin {
     }
 
     /// Writes a block in each of several leaves in one commit, as hosts with many writes in flight
-    /// do. Calls `upkeep` until all are answered.
+    /// do. Calls `upkeep` until all have completed.
     fn write(&mut self, store: &Store, leaves: &[u64], mut upkeep: impl FnMut(&Store)) -> usize {
         let mut pending = BTreeMap::new();
         for leaf in leaves {
@@ -86,7 +86,7 @@ impl Thin {
             if pending.is_empty() {
                 break;
             }
-            assert!(round < 10_000, "{} writes are never answered", pending.len());
+            assert!(round < 10_000, "{} writes never complete", pending.len());
         }
         refused
     }

@@ -112,7 +112,7 @@ fn check_verifies_the_log_and_its_payload() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, MIB);
     let at = position(&store);
-    // Overwritten at once: no map references the damaged block any more, and recovery trusts it.
+    // Overwritten at once: no map references the damaged block any longer, and recovery trusts it.
     (0..3).for_each(|seed| write(&store, id, 0, &distinct(8, seed + 1)).unwrap());
     let payload = Place { segment: at.segment, offset_units: (at.block + 1) * UNITS_PER_BLOCK };
     flip(&disk, store.world.medium.geometry().offset_bytes(payload) + 5);

@@ -54,7 +54,7 @@ impl Command {
         store.execute(request).map(drop)
     }
 
-    /// Asserts that it is not taken for a retry, and has changed nothing.
+    /// Asserts that it does not count as a retry, and has changed nothing.
     fn miscompares(&self, store: &Store) {
         let count = self.old.len() as u64 / 512;
         let before = read(store, self.volume, self.start, count);
@@ -157,7 +157,7 @@ fn a_command_for_a_changed_block_is_not_a_repeat() {
     take.again().run(&store).unwrap();
 }
 
-/// Another host has broken the lock, and somebody has written the old content: a command that comes
+/// Another host has broken the lock, and the old content was written again: a command that comes
 /// now does not hold the lock.
 #[test]
 fn a_command_is_not_a_repeat_after_another_hosts_compare() {
@@ -250,7 +250,7 @@ fn a_command_without_a_sender_is_never_a_repeat() {
 }
 
 /// With and without a checkpoint in between, and over two crashes: no earlier session is a current
-/// one, whatever their numbers are.
+/// one, regardless of its number.
 #[test]
 fn a_repeated_command_is_recognized_after_the_process_was_killed() {
     for checkpoints in [[false, false], [true, false], [false, true], [true, true]] {

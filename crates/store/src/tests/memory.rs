@@ -318,10 +318,7 @@ fn threads_agree_on_the_content_during_constant_eviction() {
     let number_in = |block: u64| {
         let bytes = read(&store, id, block * 8, 8);
         let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
-        assert!(
-            number == 0 || bytes[8..16] == block.to_le_bytes(),
-            "block {block} is another block"
-        );
+        assert!(number == 0 || bytes[8..16] == block.to_le_bytes(), "block {block} differs");
         number
     };
     std::thread::scope(|scope| {

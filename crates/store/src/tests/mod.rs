@@ -218,7 +218,7 @@ fn a_miscompare_reports_one_point_in_time() {
             }
         });
         while !swaps.is_finished() {
-            // It writes what is there already, so it never interferes.
+            // It rewrites the existing data, so it never interferes.
             match compare(&other, &other) {
                 Ok(_) | Err(VolumeError::Miscompare { offset_bytes: 0 }) => {}
                 torn => panic!("{torn:?}"),

@@ -345,7 +345,10 @@ impl Model {
         for (id, model) in self.volumes.iter().chain(&self.snapshots) {
             for start in (0..SECTORS).step_by(MIB as usize) {
                 let held = read(&self.store, *id, start, MIB);
-                assert!(held == model[bytes(start, MIB)], "volume {id} differs behind {start}");
+                assert!(
+                    held == model[bytes(start, MIB)],
+                    "volume {id} differs at {start} or later"
+                );
             }
         }
         assert_sound(&self.store);

@@ -39,7 +39,7 @@ impl Hand {
         Token { sink: self.sink, id }
     }
 
-    /// Performs reads until a request is answered or queued.
+    /// Performs reads until a request has completed or is queued.
     pub(super) fn settle(
         &self,
         id: u64,

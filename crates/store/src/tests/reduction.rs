@@ -249,7 +249,7 @@ fn reduction_can_be_turned_off_for_a_volume() {
     assert_eq!(stored(&store), 3 << 20);
     optimize(&store, 100);
     assert_eq!(stored(&store), 3 << 20);
-    // Copied blocks are shared, whatever the settings.
+    // Copied blocks are shared with any settings.
     let segments = vec![segment(ids[2], 0, ids[0], 2 * MIB, MIB)];
     store.execute(VolumeRequest::Copy { segments }).unwrap();
     assert_eq!(stored(&store), 3 << 20);

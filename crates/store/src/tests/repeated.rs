@@ -10,7 +10,7 @@ use crate::map::walk::entry_of;
 /// The largest volume.
 const WHOLE: u64 = (64 << 40) / 512;
 const TIB: u64 = (1 << 40) / 512;
-/// Nodes that one edit may make, whatever its length: two paths down, and the nodes at their ends.
+/// Nodes that one edit of any length may create: two paths down, and the nodes at their ends.
 const NODES_MAX: u64 = 16;
 
 /// What a host that wipes a disk with noise sends: 512 bytes that repeat.

@@ -205,7 +205,7 @@ fn the_ten_thousandth_snapshot_costs_what_the_first_one_cost() {
 }
 
 /// Copies, zeros and unmaps of clones and of volumes with snapshots cost what they cost elsewhere:
-/// the same bytes of log, and the nodes on the path down, whatever the length.
+/// the same bytes of log, and the nodes on the path down, at any length.
 #[test]
 fn offloads_cost_the_same_with_snapshots() {
     let offloads = |a: VolumeId, b: VolumeId| {

@@ -219,7 +219,7 @@ fn in_place_of(store: &Store, old: &[VolumeId], seed: u64) -> VolumeId {
     id
 }
 
-/// The image is of one moment, whatever is overwritten during the pass.
+/// The image is of one point in time, regardless of overwrites during the pass.
 #[test]
 fn a_pass_counts_one_point_in_time_during_changes() {
     let (_disk, store) = pool(512 << 20);

@@ -103,7 +103,7 @@ fn a_job_without_room_does_not_block_others() {
     assert_eq!(*pool.answers.0.lock(), [(2, Ok(()))]);
 }
 
-/// Each turn counts, whatever it does: so a job that would wait forever is refused.
+/// Each turn counts, regardless of its work: so a job that would wait forever is refused.
 #[test]
 fn a_waiting_job_is_refused_after_bounded_work() {
     let pool = Short::new(6);

@@ -170,7 +170,7 @@ fn scrubbing_finds_and_recomputes_wrong_parity() {
         let disk = pool.disk_of(place.segment, parity);
         pool.disks[disk].flip_one(pool.at(place) + 9, 1);
         reads(&pool, id, &data);
-        assert_eq!(pool.store.mended_copies(), 0, "nobody reads it");
+        assert_eq!(pool.store.mended_copies(), 0, "it is never read");
         let findings = pool.scrub();
         assert_eq!(findings.len(), 1, "{findings:?}");
         assert!(matches!(findings[0].what, What::Record(_)), "{findings:?}");

@@ -77,7 +77,7 @@ fn power_may_fail_while_the_only_superblock_is_overwritten() {
                 torn.left.lock().clear();
                 store.checkpoint().unwrap();
                 let left = std::mem::take(&mut *torn.left.lock());
-                assert!(left.len() >= 2, "a superblock, and what stands in for the other one");
+                assert!(left.len() >= 2, "a superblock and its replacement");
                 left.iter().for_each(|left| opened(left, id, block + 1));
             }
         }

@@ -51,8 +51,8 @@ impl Bench {
     }
 }
 
-/// A flush that fails, whoever requests it, completes once everything was rewritten and flushed:
-/// what was written before and after it survives a power loss.
+/// A failed flush, regardless of its requester, completes once everything was rewritten and
+/// flushed: what was written before and after it survives a power loss.
 #[test]
 fn writing_continues_after_a_failed_flush_of_the_log() {
     for by_fua in [true, false] {
@@ -159,8 +159,8 @@ fn tail_segment(bench: &Bench) -> u32 {
     bench.store.writer.lock().log.end().segment
 }
 
-/// A device on which no flush succeeds any more: writing ends with an error after several tries,
-/// and the next opening finds what was durable before.
+/// A device whose flushes all fail: writing ends with an error after several tries, and the next
+/// opening finds what was durable before.
 #[test]
 fn permanently_failing_flushes_end_writing() {
     let bench = bench();

@@ -79,7 +79,7 @@ impl Data {
     }
 }
 
-/// Asserts that all data is there when any two of these disks are lost.
+/// Asserts that all data is present when any two of these disks are lost.
 fn survives_two(pool: &Pool, data: &Data, disks: &[usize]) {
     for a in 0..disks.len() {
         for b in a + 1..disks.len() {

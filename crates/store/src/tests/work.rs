@@ -1,5 +1,5 @@
-//! The cost to apply a commit is counted, whatever it consists of: duplicate and repeated blocks,
-//! and staged parts. New data is bounded by its room, and counts as nothing.
+//! The cost to apply a commit with any content is counted: duplicate and repeated blocks, and
+//! staged parts. New data is bounded by its room, and counts as nothing.
 
 use super::pieces::{GIB, Hand};
 use super::*;
@@ -16,7 +16,7 @@ fn start_write(hand: &Hand, id: u64, volume: VolumeId, sector: u64, data: &[u8])
     assert!(hand.settle(id, started).is_none());
 }
 
-/// Writes commits until nothing is left; returns how many requests each has answered.
+/// Writes commits until nothing is left; returns how many requests each has completed.
 fn answered_by_commits(hand: &Hand) -> Vec<u64> {
     let mut answered = Vec::new();
     while let Some(commit) = hand.store.take_commit() {

@@ -45,7 +45,7 @@ const TURN_BLOCKS: u32 = 256;
 pub struct CatchingUp {
     /// Its number in the pool.
     pub device: u16,
-    /// Bytes that it has got, or that are not needed any more.
+    /// Bytes that it has received, or that are no longer needed.
     pub done_bytes: u64,
     /// Bytes that it lacked.
     pub all_bytes: u64,
@@ -263,7 +263,8 @@ impl Store {
             }
             Rebuilt::Nothing => {}
         }
-        // A row that can't be read is lost: the old content there is not taken for anything else.
+        // A row that can't be read is lost: the old content there is not mistaken for anything
+        // else.
         let mut is_any = false;
         for row in rows {
             let rebuilt = disk.rebuild(who, segment, is_metadata, row..row + 1)?;

@@ -18,7 +18,7 @@ use crate::checkpoint::slices::capture_slices;
 use crate::checkpoint::{Capture, capture, free_dead, write};
 
 /// How many segments may refuse a checkpoint before it waits for its next turn: other writers
-/// detect a device that accepts nothing any more.
+/// detect a device that no longer accepts writes.
 const TRIES_MAX: usize = 256;
 const NO_PLACE: &str = "no location is left that accepts a checkpoint";
 

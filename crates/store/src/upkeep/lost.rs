@@ -107,7 +107,7 @@ impl Finder<'_> {
             let row = self.world.chunks.get(&self.world.medium, id.0, ChunkRow::decode);
             let Ok(Some(row)) = row else { return false };
             match row.original {
-                // Originals are older, so this terminates, whatever the rows say.
+                // Originals are older, so this terminates with any content of the rows.
                 Some(original) if original < id => id = original,
                 Some(_) => return false,
                 None => break row,

@@ -17,7 +17,7 @@ pub enum Next {
     Gently,
     /// Work in step with the hosts: check again in a few milliseconds.
     Soon,
-    /// Work that is urgent, or that disturbs nobody.
+    /// Work that is urgent, or that delays no request.
     AtOnce,
 }
 

@@ -78,7 +78,7 @@ impl ReadAhead {
         }
     }
 
-    /// Waits for the end of a read; `None` if it has failed, or the claim is not valid any more.
+    /// Waits for the end of a read; `None` if it has failed, or the claim is no longer valid.
     pub(crate) fn end(&mut self, claim: &Claim, number: u64) -> Option<Vec<FrameMut>> {
         self.reads_of(claim)?.end(number)
     }

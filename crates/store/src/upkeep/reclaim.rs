@@ -95,7 +95,7 @@ impl Store {
     }
 
     /// Moves some live data of the segment that is being emptied, if hosts have written enough
-    /// since. Refuses what waits for space when nothing can be gained any more.
+    /// since. Refuses requests that wait for space when no more can be gained.
     pub(crate) fn reclaim_turn(&self, ahead: &mut ReadAhead) -> Result<Next, StoreError> {
         let reclaimer = &mut *self.reclaiming.lock();
         let shortage = self.shortage();
@@ -107,7 +107,7 @@ impl Store {
 
     /// Does one turn in parallel with freeing dropped nodes, while hosts wait. Freeing may take
     /// seconds and gains no whole segment at first, so hosts get what moves gain meanwhile. If
-    /// there is nothing to gain, nobody is refused yet.
+    /// there is nothing to gain, no request is refused yet.
     pub(crate) fn reclaim_beside(&self, ahead: &mut ReadAhead) -> Result<Next, StoreError> {
         let reclaimer = &mut *self.reclaiming.lock();
         match self.empty_some(reclaimer, self.shortage(), ahead) {
@@ -133,7 +133,7 @@ impl Store {
             return Ok(Some(shortage.pace()));
         }
         if reclaimer.victim.is_none() && (shortage.permille > 0 || shortage.starving()) {
-            // Without free space, whatever has least live data now.
+            // Without free space, the segment with the least live data now.
             let begun = reclaimer.next.take().filter(|_| !shortage.exhausted);
             reclaimer.victim = self.choose_victim(self.live_units_max(shortage), begun, ahead);
         }

@@ -31,8 +31,8 @@ pub(crate) fn live_chunks(world: &World, segment: u32) -> Result<Vec<Stored>, St
     live_chunks_in(&mut LogReader::new(&world.medium), world, segment)
 }
 
-/// Reads a whole segment, a piece at a time, before it is emptied, so that nobody waits for all of
-/// it, and nothing is read again when it is moved.
+/// Reads a whole segment, a piece at a time, before it is emptied, so that no caller waits for all
+/// of it, and nothing is read again when it is moved.
 pub(crate) struct SegmentReader {
     pub(crate) segment: u32,
     /// Its first record.

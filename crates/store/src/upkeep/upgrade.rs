@@ -68,7 +68,7 @@ impl Writer {
 
 impl Store {
     /// Upgrades the pool to the latest version; returns `false` if it has that already. Durable
-    /// when it returns. Earlier programs can't read it any more.
+    /// when it returns. Earlier programs can no longer read it.
     ///
     /// # Errors
     /// Those of the device: the pool may then have either version.

@@ -102,8 +102,7 @@ impl Store {
         Some(Victim { segment, opened_lsn, live_units, dead_units, live, image, is_next_sought })
     }
 
-    /// Returns what was read ahead, unless the segment was reused, or is not worth emptying any
-    /// more.
+    /// Returns what was read ahead, unless the segment was reused, or is no longer worth emptying.
     fn still_worth_it(
         &self,
         read: SegmentReader,

@@ -88,7 +88,7 @@ impl Store {
         }
     }
 
-    /// Waits for an answer, and does the writer's work meanwhile if nobody else does.
+    /// Waits for a result, and does the writer's work meanwhile if no other thread does.
     fn wait_for(&self, token: Token) -> Outcome {
         loop {
             if let Some(outcome) = self.waiters.take(token) {

@@ -1,7 +1,7 @@
 //! Chunks that count no units.
 //!
 //! The blocks of a compressed group share its units of 64 bytes. If there were fewer units than
-//! blocks, some blocks counted none, so that a segment with one of them could be taken for empty,
+//! blocks, some blocks counted none, so that a segment with one of them could be considered empty,
 //! freed and overwritten. Such groups are no longer written ([`crate::chunks::pack`]), but pools
 //! may contain some. So a log segment from before this opening is freed only after its records were
 //! examined. Chunks found there are moved, as by reclaim, and then have units.

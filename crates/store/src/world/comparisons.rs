@@ -14,11 +14,11 @@
 //! * it comes within [`KEPT_MS`].
 //!
 //! The state for a command goes into the log together with what it writes ([`format::Compared`]),
-//! and so exists even if the process ends at once. It is applied first, so that nobody sees the new
-//! bytes without the state. Acknowledgements are not in the log, and sessions end with the process:
-//! after an opening each command counts as never acknowledged, and any session as another one. The
-//! possible cost is GOOD for a repeated command whose block contains all that it would write, from
-//! the nexus that has written it.
+//! and so exists even if the process ends at once. It is applied first, so that the new bytes are
+//! never visible without the state. Acknowledgements are not in the log, and sessions end with the
+//! process: after an opening each command counts as never acknowledged, and any session as another
+//! one. The possible cost is GOOD for a repeated command whose block contains all that it would
+//! write, from the nexus that has written it.
 //!
 //! Times are those of requests: they continue over an opening, and if a clock was set back nothing
 //! counts as repeated.

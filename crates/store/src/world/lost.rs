@@ -2,15 +2,15 @@
 //!
 //! An unreadable page of the volume table loses up to 128 volumes, or more if it is a directory.
 //! The pool opens without them: what they refer to keeps its references, so that nothing of it is
-//! freed; their ids are never reused; and requests for them are answered with MEDIUM ERROR.
+//! freed; their ids are never reused; and requests for them fail with MEDIUM ERROR.
 
 use block::{Sector, VolumeError, VolumeId, VolumeRequest};
 
 use crate::world::World;
 
 impl World {
-    /// Returns whether the row with this assigned id can't be read: whether there is such a volume,
-    /// and its content, are unknown.
+    /// Returns whether the row with this assigned id can't be read: whether the volume exists, and
+    /// its content, are unknown.
     pub(crate) fn is_lost(&self, id: VolumeId) -> bool {
         self.lost_rows.read().contains(&id.0)
             || self.lost_volumes.read().iter().any(|(_, ids)| ids.contains(&id.0))

@@ -15,7 +15,7 @@ use crate::writer::job::{Answer, Job};
 const IN_RECORD_MIN: usize = 16;
 
 impl Writer {
-    /// Returns whether a job writes so much data that others do not wait behind it.
+    /// Returns whether a job writes so much data that others do not wait for it.
     pub(crate) fn is_bulk(&self, job: &Job) -> bool {
         let may_be = matches!(job, Job::Edit(_) | Job::Stage(_));
         may_be && job.data_blocks() > self.tuning.record_blocks_max / IN_RECORD_MIN

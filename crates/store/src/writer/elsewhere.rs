@@ -14,7 +14,7 @@
 //! These locations are ordered, and the log never goes back in this order. A refused write may have
 //! had any effect, so several of them may contain something valid; the last one counts, because
 //! only records after it were ever acknowledged ([`crate::log::replay::next_record`]). Records
-//! after the others are never taken for a part of the log: they name the previous record by its
+//! after the others are never mistaken for a part of the log: they name the previous record by its
 //! seal, and if more than the first of them was moved, its seal differs.
 //!
 //! # If there is no other location
@@ -56,7 +56,7 @@ impl Writer {
     /// there is no other location, or the store has failed.
     pub(crate) fn place_anew(&mut self, world: &World) -> bool {
         if self.failed {
-            // Nobody takes them any more.
+            // They are no longer accepted.
             for sealed in self.sealed.iter_mut().filter(|sealed| sealed.unsent) {
                 (sealed.unsent, sealed.written) = (false, Some(false));
             }
@@ -145,7 +145,7 @@ impl Writer {
         let followers: BTreeMap<u32, u32> = chain.map(|at| (at.segment, at.next_segment)).collect();
         let before = self.position_before(first);
         let refused = self.sealed[first].at;
-        // If the write fails, none of these is there.
+        // If the write fails, none of these is present.
         for sealed in self.sealed.range_mut(first..) {
             (sealed.unsent, sealed.written) = (false, Some(false));
         }

@@ -2,8 +2,8 @@
 //!
 //! Requests join the *open record*. When the device can take another commit, the record is sealed
 //! and becomes a *commit* in flight; when it and all earlier ones are durable, its entries are
-//! applied and its requests answered. With `durability = "flush"` entries are applied and answered
-//! when they join, and the record is written afterwards.
+//! applied and its requests acknowledged. With `durability = "flush"` entries are applied and
+//! acknowledged when they join, and the record is written afterwards.
 //!
 //! The writer consists of the log tail, the state of reclaim, and the queues of waiting jobs; each
 //! states its invariants in its own module. What spans them is here:
@@ -83,7 +83,7 @@ pub(crate) struct Writer {
     applied_grafts: Applied,
     /// Records that were acknowledged early and are not durable yet.
     unflushed: Unflushed,
-    /// The store has failed; nothing is accepted any more.
+    /// The store has failed; nothing more is accepted.
     failed: bool,
     /// A record was lost, or could not be applied; so nothing after it is applied either.
     broken: bool,
@@ -132,7 +132,7 @@ impl Writer {
         }
     }
 
-    /// Returns whether the store has failed, so that nothing is accepted any more.
+    /// Returns whether the store has failed, so that nothing more is accepted.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed
     }
@@ -167,7 +167,7 @@ impl Writer {
         self.released.retain(|run| !lost.contains(run));
     }
 
-    /// Returns whether entries are applied and answered when they join.
+    /// Returns whether entries are applied and acknowledged when they join.
     pub(crate) fn early(&self) -> bool {
         self.durability == Durability::Flush
     }

@@ -167,7 +167,7 @@ impl Queues {
         self.starved.iter().map(|(_, job)| job)
     }
 
-    /// Takes all of those; nobody adds any meanwhile.
+    /// Takes all of those; none is added meanwhile.
     pub(crate) fn take_starved(&mut self) -> Jobs {
         std::mem::take(&mut self.starved)
     }
@@ -178,7 +178,7 @@ impl Queues {
         self.starved = starved;
     }
 
-    /// Takes all jobs, because nothing joins any more; returns their tokens.
+    /// Takes all jobs, because none joins after this; returns their tokens.
     pub(crate) fn take_all(&mut self) -> Vec<Token> {
         let jobs = self.overflow.drain(..).chain(self.bulk.drain(..)).chain(self.starved.drain(..));
         let edits = self.heavy.drain(..).chain(self.placeless.drain(..));

@@ -30,7 +30,7 @@ impl Writer {
 
     /// Seals a record without entries, if nothing else is in flight and there is room for it.
     pub(crate) fn begin_mark(&mut self, world: &World) -> bool {
-        // At the beginning of a segment it would be taken for a link.
+        // At the beginning of a segment it would be mistaken for a link.
         let is_inside = self.log.end().block > 0 && self.log.segment_rest_rows() > 0;
         if self.failed || self.early() || !self.is_idle() || !is_inside {
             return false;

@@ -25,8 +25,8 @@
 //! 5. However many jobs wait, only as many are checked as one hold of the writer's lock has time
 //!    for ([`ASKED_MAX`]), the others in turn.
 //!
-//! Each turn of [`crate::Store::maintain`] begins with 3 and 4, so whatever a turn does, and
-//! however it ends, it can't keep a job waiting longer.
+//! Each turn of [`crate::Store::maintain`] begins with 3 and 4, so no turn can keep a job waiting
+//! longer, regardless of its work and its end.
 
 use block::{BLOCK_BYTES, VolumeError};
 use format::Entry;

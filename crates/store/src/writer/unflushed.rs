@@ -60,8 +60,8 @@ impl InFlight {
 }
 
 impl Writer {
-    /// Returns whether the record at `index` is written with a flush although nobody waits for one:
-    /// it reaches the limit of memory, or is the last that a checkpoint waits for.
+    /// Returns whether the record at `index` is written with a flush although no caller waits for
+    /// one: it reaches the limit of memory, or is the last that a checkpoint waits for.
     pub(crate) fn must_flush(&self, index: usize) -> bool {
         let bytes = self.unflushed.bytes + self.sealed[index].kept_bytes();
         let is_last = index + 1 == self.sealed.len();
@@ -83,7 +83,7 @@ impl Writer {
         self.unflushed.bytes + self.sealed.iter().map(InFlight::kept_bytes).sum::<u64>()
     }
 
-    /// Handles the end of a commit that was answered early. It was the only one in flight.
+    /// Handles the end of a commit that was acknowledged early. It was the only one in flight.
     pub(crate) fn land_early(&mut self, world: &World, commit: &Commit, written: bool) {
         let Some(index) = self.sealed.iter().position(InFlight::is_flying) else { return };
         self.sealed[index].written = Some(written);
@@ -157,7 +157,7 @@ impl Writer {
         self.state.segments.free_count() >= segments + self.reserve_now(world)
     }
 
-    /// Keeps a record that has landed after `before` and was answered until it is durable.
+    /// Keeps a record that was written after `before` and acknowledged, until it is durable.
     pub(crate) fn keep_until_flushed(
         &mut self,
         world: &World,

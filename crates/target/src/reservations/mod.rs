@@ -44,9 +44,9 @@ impl Kept {
     /// Returns whether a command of this nexus conflicts.
     pub(crate) fn conflict(&self, nexus: &NexusId, access: Access) -> bool {
         if let Some(holder) = &self.exclusive {
-            // While a nexus holds the volume by RESERVE, PERSISTENT RESERVE IN and OUT conflict,
-            // whoever sends them (SPC-2, 5.5.1). RELEASE by another nexus is not an error: it does
-            // nothing (7.17).
+            // While a nexus holds the volume by RESERVE, PERSISTENT RESERVE IN and OUT conflict for
+            // all nexuses (SPC-2, 5.5.1). RELEASE by another nexus is not an error: it does nothing
+            // (7.17).
             return match access {
                 Access::Free | Access::Reserve => false,
                 Access::Persistent => true,
@@ -89,7 +89,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Returns whether it increments PRGENERATION, whatever it changed (SPC-4, 6.15.2).
+    /// Returns whether it increments PRGENERATION, regardless of what it changed (SPC-4, 6.15.2).
     fn is_counted(self) -> bool {
         !matches!(self, Self::Reserve | Self::Release)
     }

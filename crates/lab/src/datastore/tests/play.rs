@@ -23,8 +23,8 @@ struct Entry {
     blocks: BTreeMap<u64, bool>,
 }
 
-/// The expected state on disk. A name in use when a host died is in no known state until somebody
-/// has looked.
+/// The expected state on disk. A name in use when a host died is in an unknown state until it is
+/// examined.
 #[derive(Default)]
 pub struct Model {
     files: RefCell<BTreeMap<String, Option<Entry>>>,

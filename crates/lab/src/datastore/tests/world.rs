@@ -1,4 +1,4 @@
-//! Hosts over one in-memory disk, in a time of their own: when nobody can proceed it advances to
+//! Hosts over one in-memory disk, in a time of their own: when no host can proceed it advances to
 //! the next event, so that a run depends only on its seed.
 //!
 //! The disk's faults: every command takes time, half of it before its effect; writes of several
@@ -79,7 +79,7 @@ impl World {
 }
 
 impl Shared {
-    /// Advances to the next timer that somebody still waits for; returns whether there is one.
+    /// Advances to the next timer that a task still waits for; returns whether there is one.
     fn turn_clock(&self) -> bool {
         loop {
             let Some((due, waiter)) = self.timers.borrow_mut().pop_first() else { return false };

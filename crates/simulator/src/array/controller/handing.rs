@@ -10,7 +10,7 @@ use super::super::sockets::Sockets;
 use super::{Controller, Setup, SimClock, text};
 use crate::disk::SimDisk;
 
-/// What an array leaves behind.
+/// What remains of an array.
 pub struct Left {
     incarnation: u64,
     connections: Vec<(Link, transport::Handed, Untold)>,
@@ -30,7 +30,7 @@ impl Controller {
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.stop());
     }
 
-    /// Returns whether nothing is in flight any more.
+    /// Returns whether nothing is in flight any longer.
     pub fn has_given_way(&self) -> bool {
         self.threads.iter().all(|thread| thread.front.is_finished())
     }

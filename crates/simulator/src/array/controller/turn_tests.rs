@@ -160,7 +160,7 @@ impl World {
     }
 
     /// The other host sends a command that needs no disk while `waiting` commands of the first one
-    /// wait: it is answered in the next turn, and not all others are before it.
+    /// wait: it completes in the next turn, and not all others complete before it.
     fn assert_is_served_beside(&mut self, waiting: usize) {
         assert!(waiting > ANSWERS_OF_A_TURN_MAX, "enough completions are waiting: {waiting}");
         self.send(1, &[&[0; 6][..]]);
@@ -356,7 +356,7 @@ fn a_reset_awaits_a_write_that_is_being_aborted() {
     assert!(matches!(aborted, Some(Event::TaskManagementAnswered { response: 0, .. })));
 }
 
-/// Connection reinstatement: the host sends unanswered commands again, and more.
+/// Connection reinstatement: the host repeats commands without a response, and sends more.
 #[test]
 fn session_reinstatement_waits_for_the_old_connections_write() {
     let (mut world, _) = writing(&pool());

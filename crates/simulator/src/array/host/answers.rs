@@ -189,7 +189,7 @@ impl SimHosts {
         };
         if let Some((function, lun)) = function.filter(|_| response == 0) {
             // Over a connection that is being logged out responses may come until that is answered:
-            // its end may have come before, and nobody can acknowledge anything over it any more.
+            // its end may have come before, and nothing can be acknowledged over it any longer.
             let is_other = |lane: &&mut super::lanes::Lane| {
                 lane.cid() != request.cid && !lane.initiator.is_leaving()
             };

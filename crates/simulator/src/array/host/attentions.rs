@@ -3,12 +3,12 @@
 //!
 //! - A new session gets a unit attention for a reset or a lost session (29h) before any of its
 //!   commands is executed.
-//! - After a reset was answered, all sessions get one before a later command is executed.
-//! - After an action on persistent reservations was answered, the affected nexuses get one (2Ah),
-//!   including those without a session: in their next one.
+//! - After the response to a reset, all sessions get one before a later command is executed.
+//! - After the response to an action on persistent reservations, the affected nexuses get one
+//!   (2Ah), including those without a session: in their next one.
 //!
 //! Uncertain cases are not checked: which nexuses an action affects while another one is in flight,
-//! and unit attentions in responses that nobody received.
+//! and unit attentions in responses that were never received.
 
 use std::collections::BTreeMap;
 
@@ -42,16 +42,16 @@ impl Code {
 /// A point in time: the number of a command that is sent, or of commands so far.
 pub(super) type Moment = u64;
 
-/// The unit attentions that a nexus has got for a unit, and those it must still get.
+/// The unit attentions that a nexus has received for a unit, and those it must still receive.
 #[derive(Clone, Debug, Default)]
 struct Told {
-    /// How often it has got each, or may have.
+    /// How often it has received each, or may have.
     counts: BTreeMap<Code, u64>,
-    /// Whether its session has got the unit attention for its start.
+    /// Whether its session has received the unit attention for its start.
     knows: bool,
     /// Those it must get, before a command sent at or after the given moment is executed.
     owed: Vec<(Code, Moment)>,
-    /// A command of an earlier session may still get one, and nobody receives it.
+    /// A command of an earlier session may still get one that is never received.
     is_overheard: bool,
     /// Commands of failed connections of this session that may still get one.
     orphans: u32,
@@ -63,8 +63,8 @@ impl Told {
     }
 }
 
-/// The nexuses that must get a unit attention if a request is done, and how often they had got it
-/// before.
+/// The nexuses that must get a unit attention if a request is executed, and how often they had
+/// received it before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Concerned {
     /// How often the array had started: the next start replaces all pending unit attentions.
@@ -98,7 +98,7 @@ impl Attentions {
     }
 
     /// Records that a nexus has another session, and that the old one may have got unit attentions
-    /// that nobody received.
+    /// that were never received.
     pub(super) fn session_lost(&mut self, nexus: Nexus, unheard: impl Iterator<Item = usize>) {
         unheard.for_each(|unit| {
             self.unheard(nexus, unit);
@@ -112,7 +112,7 @@ impl Attentions {
     }
 
     /// Records that a connection has failed, whose session continues: each of its commands to this
-    /// unit may get a unit attention that nobody receives.
+    /// unit may get a unit attention that is never received.
     pub(super) fn connection_lost(&mut self, nexus: Nexus, units: &[usize]) {
         for unit in units {
             self.unheard(nexus, *unit);
@@ -129,7 +129,7 @@ impl Attentions {
         }
     }
 
-    /// Records that a command of a session was answered: all earlier ones have ended.
+    /// Records the response to a command of a session: all earlier ones have ended.
     pub(super) fn session_is_there(&mut self, nexus: Nexus) {
         for unit in 0..self.units {
             if self.at(nexus, unit).is_overheard && self.at(nexus, unit).orphans == 0 {

@@ -41,7 +41,7 @@ pub(super) enum Command {
         at: Place,
         tags: Vec<u64>,
         is_long: bool,
-        /// FUA: it is durable when it is answered.
+        /// FUA: it is durable when it is acknowledged.
         forces: bool,
     },
     /// WRITE SAME with zeros, or with a pattern.
@@ -238,8 +238,8 @@ impl Command {
         }
     }
 
-    /// Returns the blocks that are durable when it is answered, whatever was acknowledged before it
-    /// began.
+    /// Returns the blocks that are durable when it gets its response, regardless of what was
+    /// acknowledged before it began.
     pub(super) fn makes_durable(&self) -> Vec<Block> {
         match self {
             Self::Synchronize { at, .. } | Self::Write { at, forces: true, .. } => {

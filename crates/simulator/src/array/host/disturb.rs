@@ -108,7 +108,7 @@ impl SimHosts {
         }
     }
 
-    /// Handles a connection that has ended, or can't be used any more.
+    /// Handles a connection that has ended, or can no longer be used.
     pub(super) fn connection_failed(
         &mut self,
         at: usize,

@@ -5,8 +5,8 @@
 //! At error recovery level 0 the target ends the session as soon as it notices. A host that is
 //! quicker replaces the connection by another one (connection reinstatement, RFC 7143, 6.3.4), or
 //! logs it out over another one. Either ends its commands without a response: they may have taken
-//! effect until a command is answered over the connection that replaced it, or until the logout is
-//! answered. What the target has not received leaves holes in the order of commands, which are
+//! effect until a response over the connection that replaced it, or until the response to the
+//! logout. What the target has not received leaves holes in the order of commands, which are
 //! plugged: by the same command once more, or by an abort that names it.
 
 use std::collections::BTreeMap;
@@ -39,14 +39,14 @@ pub(super) struct Orphan {
     failed: Initiator,
     /// Commands that the target may not have received.
     flights: BTreeMap<Itt, Flight>,
-    /// Commands that are never answered.
+    /// Commands that never get a response.
     lost: Vec<Watch>,
     lost_claims: Vec<Claim>,
     /// The units of all of its commands.
     units: Vec<usize>,
     /// Whether it was logged out, explicitly or by one that took its place.
     is_logged_out: bool,
-    /// Whether nothing that the target had received has an effect any more.
+    /// Whether nothing that the target had received can still take effect.
     is_over: bool,
 }
 
@@ -198,14 +198,14 @@ impl Path {
         found
     }
 
-    /// Records that a command was answered over a connection: everything that one with the same CID
-    /// did before is over.
+    /// Records a response over a connection: everything that one with the same CID did before is
+    /// over.
     pub(super) fn answered_over(&mut self, cid: u16) {
         let replaced = self.orphans.iter_mut().filter(|orphan| orphan.cid == cid);
         replaced.filter(|orphan| orphan.is_logged_out).for_each(|orphan| orphan.is_over = true);
     }
 
-    /// Returns a failed connection of which the target was not told.
+    /// Returns a failed connection of which the target was not notified.
     pub(super) fn failed_cid(&self) -> Option<u16> {
         let orphan = self.orphans.iter().find(|orphan| !orphan.is_logged_out)?;
         let is_joining = self.lanes.iter().any(|lane| lane.cid() == orphan.cid);
@@ -295,7 +295,7 @@ impl Orphan {
         }
     }
 
-    /// Records that nothing of it has an effect any more.
+    /// Records that nothing of it can still take effect.
     fn end(self, path: &Path, monitors: &mut Monitors) -> Result<(), String> {
         monitors.attentions.connection_is_over(path.nexus, &self.units);
         self.lost.into_iter().try_for_each(|watch| monitors.over(watch))?;

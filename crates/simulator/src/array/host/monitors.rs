@@ -30,7 +30,7 @@ pub(super) struct Monitors {
     /// The actions on reservations in flight, by unit, and how many have begun.
     actions: Vec<BTreeSet<reservations::OpId>>,
     actions_begun: u64,
-    /// Whether a repeated COMPARE AND WRITE must be recognized, because nobody copies what it
+    /// Whether a repeated COMPARE AND WRITE must be recognized, because no copy reads what it
     /// writes.
     knows_again: bool,
     /// The disk has failed: what ends without success may be found after a start.
@@ -41,7 +41,7 @@ pub(super) struct Monitors {
     doubtful: Vec<Watch>,
     /// How often the array has started: claims from before are over.
     starts: u32,
-    /// More could have happened than is kept: nothing can be judged any more.
+    /// More could have happened than is kept: nothing can be judged any longer.
     pub(super) gave_up: Cell<bool>,
 }
 

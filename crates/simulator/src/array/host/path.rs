@@ -3,8 +3,8 @@
 //!
 //! # The loss of a session
 //! A target may lose a session at any time, without notice: its host sees the end of the connection
-//! later. Only a command that is answered shows that the session still existed when it was sent. So
-//! a loss is in flight from each command on, and did not happen if that was answered.
+//! later. Only a response shows that the session still existed when the command was sent. So a loss
+//! is in flight from each command on, and did not happen if that gets a response.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -24,7 +24,7 @@ use crate::rng::Rng;
 /// connection.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// The time limit for each command if nothing stalls, and nobody ends what others have requested:
+/// The time limit for each command if nothing stalls, and no host ends what others have requested:
 /// with the lowest limits of volumes, and everything that hosts may have in flight.
 const PROMISED: Duration = Duration::from_secs(600);
 
@@ -43,7 +43,7 @@ pub(super) struct Flight {
     /// The number of the loss that may come from here on.
     pub(super) loss: u64,
     pub(super) began: Duration,
-    /// Whether it has to be answered before its deadline.
+    /// Whether its response is due before its deadline.
     pub(super) is_promised: bool,
 }
 
@@ -343,7 +343,7 @@ impl Path {
     /// is one.
     ///
     /// # Errors
-    /// A command was not answered that had to be.
+    /// A command got no response in time.
     pub(super) fn expire(&mut self, now: Duration) -> Result<Option<u16>, String> {
         if let Some(late) = self.requests.values().find(|request| request.deadline <= now) {
             return Ok(Some(late.cid));

@@ -112,10 +112,10 @@ pub struct Plan {
     pub reserved_from: usize,
     /// The maximum number of blocks of a long read.
     pub long_blocks: u64,
-    /// Whether writes are durable when they are answered.
+    /// Whether writes are durable when they are acknowledged.
     pub is_durable: bool,
-    /// Whether each command must be answered within a time limit: nothing stalls, and nobody ends
-    /// what others have requested.
+    /// Whether each command must get its response within a time limit: nothing stalls, and no host
+    /// ends what others have requested.
     pub is_prompt: bool,
     /// The maximum number of connections of a session that hosts offer.
     pub connections: u16,
@@ -135,7 +135,7 @@ impl Plan {
 /// The results of commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Commands that were answered GOOD.
+    /// Commands that ended with GOOD.
     pub good: u64,
     /// RESERVATION CONFLICT.
     pub conflicts: u64,
@@ -149,15 +149,15 @@ pub struct Counts {
     pub aborted: u64,
     /// Sessions that began.
     pub logins: u64,
-    /// Logouts that were answered.
+    /// Logouts with a response.
     pub logouts: u64,
-    /// COMPARE AND WRITE commands that were repeated, and answered GOOD.
+    /// COMPARE AND WRITE commands that were repeated, and ended with GOOD.
     pub repeated: u64,
     /// Commands and resets that were refused as unsupported.
     pub unsupported: u64,
     /// Commands that failed because of the disk.
     pub broken: u64,
-    /// Commands that were answered over additional connections of their session.
+    /// Responses over additional connections of their session.
     pub further: u64,
     /// Additional connections that were accepted.
     pub joins: u64,

@@ -243,7 +243,7 @@ fn too_many_configurations_are_reported() {
     assert!(matches!(result, Err(Wrong::TooMany { .. })));
 }
 
-/// Writes that nobody reads cost little, however many there are.
+/// Any number of writes that are never read costs little.
 #[test]
 fn writes_alone_do_not_multiply_configurations() {
     let mut monitor = Linear::new(100);

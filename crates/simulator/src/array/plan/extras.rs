@@ -140,7 +140,7 @@ fn patterns((_, hosts): &mut Plan, rng: &mut Rng) {
     hosts.mix.patterns = rng.between(2, 20);
 }
 
-/// Each command must be answered within a time limit.
+/// Each command must get its response within a time limit.
 fn prompt_answers((_, hosts): &mut Plan, _: &mut Rng) {
     hosts.is_prompt = true;
 }
@@ -155,7 +155,7 @@ fn several_connections((world, hosts): &mut Plan, rng: &mut Rng) {
     mix.replacements = rng.below(60);
 }
 
-/// Nothing stalls, and nobody ends what others have requested.
+/// Nothing stalls, and no host ends what others have requested.
 fn hold_nothing_up((world, hosts): &mut Plan) {
     hosts.mix.resets = 0;
     hosts.reserved_from = hosts.units.len();

@@ -273,7 +273,7 @@ fn without_aptpl_a_power_loss_clears_everything() {
     }
 }
 
-/// The effect of an unanswered action on others is no promise.
+/// The effect of an action without a response on others is no promise.
 #[test]
 fn a_restart_may_undo_unacknowledged_actions() {
     let kind = Kind::WriteExclusive;
@@ -289,7 +289,7 @@ fn a_restart_may_undo_unacknowledged_actions() {
     assert_eq!(monitor.in_flight(), 0);
 }
 
-/// Neither is a conflict that others got from it.
+/// Neither is a conflict that it caused for others.
 #[test]
 fn a_restart_may_undo_an_action_that_caused_conflicts() {
     let mut monitor = monitor();

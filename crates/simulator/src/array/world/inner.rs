@@ -56,7 +56,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Advances the time a little or, if nobody has anything to do, to the next event.
+    /// Advances the time a little or, if no party has anything to do, to the next event.
     fn let_time_pass(&mut self, is_quiet: bool) {
         let now = self.clock.time();
         let mut next = now + Duration::from_nanos(self.rng.below(STEP_NS_MAX));
@@ -69,8 +69,8 @@ impl Inner {
         self.clock.advance_to(next);
     }
 
-    /// Ends, with errors that nobody receives any more, what others have in flight when the disk
-    /// has failed while a chore waits for it.
+    /// Ends, with errors that are no longer received, what others have in flight when the disk has
+    /// failed while a chore waits for it.
     pub(super) fn run_down(&mut self) {
         let now = self.clock.time();
         let links: Vec<Link> = self.network.links().collect();

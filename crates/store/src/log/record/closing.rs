@@ -96,8 +96,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever it was closed for before, the record is the same as one closed for the columns
-        /// of its segment.
+        /// The record equals one that was closed for its segment's columns from the start.
         #[test]
         fn a_record_is_laid_out_for_the_segment_that_it_goes_to(
             whole_blocks in 0..6usize,

@@ -20,7 +20,7 @@ fn a_flipped_bit_of_each_class_never_reads_as_data_after_a_restart() {
     }
 }
 
-/// A pool that was stopped cleanly has no log: it opens whatever page is lost.
+/// A pool that was stopped cleanly has no log: it opens even if any page is lost.
 #[test]
 fn a_pool_without_a_log_opens_with_any_page_lost() {
     let (mut refused, lossy) = behind_a_restart(|| {

@@ -23,7 +23,7 @@ fn a_chunk_that_is_wrong_on_one_device_is_read_and_repaired() {
         assert!(!pool.is_alike(row.place));
         assert!(read(&pool.store, id, 0, 32) == data);
         if !is_first {
-            // Nobody has read it there.
+            // It was never read there.
             assert_eq!(pool.store.mended_copies(), 0);
             continue;
         }

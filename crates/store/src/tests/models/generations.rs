@@ -1,5 +1,5 @@
 //! The generations of the page cache and of the nodes: a version read from the device while a newer
-//! one is made, written and evicted is not taken for the newest.
+//! one is made, written and evicted does not count as the newest.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

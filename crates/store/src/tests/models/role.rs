@@ -1,5 +1,5 @@
 //! The writer's role: front ends, a blocking caller, and background work all take commits, write
-//! them, and pass the role on. Each request is answered once; an acknowledged write is visible, and
+//! them, and pass the role on. Each request completes once; an acknowledged write is visible, and
 //! stays; no thread waits forever.
 
 use std::collections::{HashMap, VecDeque};
@@ -263,7 +263,7 @@ impl<'a> FrontEnd<'a> {
         self.settle(id, started);
     }
 
-    /// Performs reads until a request is answered or queued.
+    /// Performs reads until a request has completed or is queued.
     fn settle(&mut self, id: u64, mut started: Started) {
         loop {
             match started {
@@ -281,7 +281,7 @@ impl<'a> FrontEnd<'a> {
     }
 
     fn answered(&mut self, id: u64, reply: Result<VolumeReply, VolumeError>) {
-        let asked = self.asked.remove(&id).expect("a request is answered once");
+        let asked = self.asked.remove(&id).expect("a request completes once");
         match (asked, reply) {
             (Asked::Own(number), Ok(_)) => {
                 assert_eq!(self.model.number_in(self.index), number);

@@ -105,7 +105,7 @@ impl Bench {
         if !is_written {
             captured.give_back(world, writer, &checkpointer, None).unwrap();
             let after: Vec<_> = writer.state.segments.rows().map(|(_, row)| row).collect();
-            // Pages that are not needed any more were released.
+            // Pages that are no longer needed were released.
             let live = |rows: &[SegmentRow]| -> Vec<_> {
                 let of = rows.iter().filter(|row| row.state == SegmentState::Log);
                 of.map(|row| row.live_units).collect()

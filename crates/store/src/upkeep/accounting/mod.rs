@@ -13,9 +13,10 @@
 //! they count as the system's.
 //!
 //! A chunk or a node does not know what refers to it. So a *pass* walks all maps (`count`). It
-//! reads the last checkpoint (`image`), never what is changing, takes no lock and delays nobody;
-//! its figures are exact, as of that checkpoint. They are not durable: after a start there are none
-//! before the first pass. `check` computes the same figures in another way and compares (`proof`).
+//! reads the last checkpoint (`image`), never what is changing, takes no lock and delays no
+//! request; its figures are exact, as of that checkpoint. They are not durable: after a start there
+//! are none before the first pass. `check` computes the same figures in another way and compares
+//! (`proof`).
 
 mod count;
 mod image;

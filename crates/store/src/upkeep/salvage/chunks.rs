@@ -1,7 +1,7 @@
 //! The locations of chunks, from the log and from the rows of the checkpoint.
 //!
-//! A location where a chunk once was keeps its bytes until a checkpoint does not need it any more.
-//! So all known locations are tried, and the fingerprint decides which is right.
+//! A location where a chunk once was keeps its bytes until no checkpoint needs it. So all known
+//! locations are tried, and the fingerprint decides which is right.
 
 use std::collections::HashMap;
 

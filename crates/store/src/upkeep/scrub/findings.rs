@@ -182,7 +182,7 @@ impl Findings {
         }
     }
 
-    /// Ends a pass: removes what it has not seen any more.
+    /// Ends a pass: removes findings that it has not seen again.
     pub(crate) fn end(&mut self, pass: u64) {
         self.by_what.retain(|_, finding| finding.pass == pass);
     }

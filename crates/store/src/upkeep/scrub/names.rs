@@ -95,7 +95,7 @@ impl Step<'_> {
         volumes.keys().copied().filter(|id| *id > behind).min()
     }
 
-    /// Examines a leaf, or whatever else has the content of the current block. The map may change
+    /// Examines a leaf, or another entry with the content of the current block. The map may change
     /// meanwhile: what is reported was seen at some time during this pass.
     fn look(&mut self, naming: &mut Naming, map: &VolumeRow) -> Seen {
         let world = &self.store.world;

@@ -9,11 +9,11 @@ const BLOCKS: u64 = 4;
 /// A fault; an execution has at most one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
-    /// A read returns the content before the last write, which was answered.
+    /// A read returns the content before the last acknowledged write.
     StaleRead,
-    /// A write is answered and not done.
+    /// A write is acknowledged but not executed.
     LostUpdate,
-    /// A write is done after its abort was answered.
+    /// A write is executed after the response to its abort.
     LateWrite,
     /// Two compare-and-writes have matched the same content.
     MatchedTwice,
