@@ -12,7 +12,7 @@ terraform {
 
 variable "array" {
   type        = string
-  description = "The management address of the array: https://HOST:PORT"
+  description = "The management address of the array, such as https://example.com:8443"
 }
 
 variable "token" {

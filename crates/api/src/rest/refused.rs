@@ -119,12 +119,12 @@ impl Refused {
     }
 
     pub(crate) fn no_such_path() -> Self {
-        let text = "This path does not exist; /v1/openapi.json lists all paths.";
+        let text = "This path does not exist; see /v1/openapi.json.";
         Self::new(StatusCode::NOT_FOUND, "", text)
     }
 
     pub(crate) fn no_such_method() -> Self {
-        let text = "This path does not support this method; /v1/openapi.json lists the methods of each path.";
+        let text = "This path does not support this method; see /v1/openapi.json.";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "", text)
     }
 
