@@ -256,7 +256,9 @@ fn a_device_of_a_striped_pool_does_not_open_as_a_pool() {
         pool.disks[1].put(at, 0);
     }
     let alone = crate::Local::over(pool.disks[1].clone());
-    assert!(matches!(alone.read_root(), Err(RootError::None(text)) if text.contains("striped pool")));
+    assert!(
+        matches!(alone.read_root(), Err(RootError::None(text)) if text.contains("striped pool"))
+    );
 }
 
 #[test]
