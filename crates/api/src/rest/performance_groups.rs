@@ -101,7 +101,12 @@ pub(super) async fn containers<T: Listed + Clone + 'static>(
     let find = move |interface: &Interface| {
         let (array, destroyed) = (&interface.array, selection.destroyed);
         let found = match selection.is_empty() {
-            true => array.containers(kind, None, destroyed, array::CONTAINERS_MAX),
+            // A client reads the lists without destroyed ones, and looks up each item of this one
+            // in them.
+            true => {
+                let destroyed = destroyed.or(Some(false));
+                array.containers(kind, None, destroyed, array::CONTAINERS_MAX)
+            }
             false => {
                 let names = selection.names(|id| name_of(interface, kind, id))?;
                 each(&names, |name| Ok(find(interface, kind, name, destroyed)?))?

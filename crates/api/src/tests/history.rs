@@ -172,6 +172,12 @@ async fn performance_is_reported_for_pods_volume_groups_and_interfaces() {
     assert_eq!(items(&world, "pods/performance?names=empty").await[0]["reads_per_sec"], 0);
     assert_eq!(items(&world, "pods/performance/by-array").await.len(), 2);
     assert!(items(&world, "pods/performance?destroyed=true").await.is_empty());
+    // Found with the Ansible collection: a destroyed one ended `purefa_info`.
+    let destroy = Some(json!({"destroyed": true}));
+    assert_eq!(world.ask("PATCH", "/api/2.26/pods?names=empty", destroy).await.0, 200);
+    assert_eq!(items(&world, "pods/performance").await.len(), 1);
+    assert_eq!(items(&world, "pods/performance?destroyed=true").await.len(), 1);
+    assert_eq!(items(&world, "pods/performance?names=empty").await.len(), 1);
     let ports = items(&world, "network-interfaces/performance").await;
     assert!(ports[0]["eth"]["transmitted_bytes_per_sec"].as_u64().unwrap() > 0, "{ports:?}");
     assert!(ports[0]["eth"]["received_packets_per_sec"].is_null());
