@@ -172,7 +172,7 @@ mod tests {
         assert!(refused(&series.next(&[], true)).contains("has ended"));
         let now = series.next(&[], false);
         let gone = Snapshot { pid: u32::MAX, wall_ms: now.wall_ms - 10_000, ..now.clone() };
-        assert!(refused(&gone).contains("is gone"));
+        assert!(refused(&gone).contains("ended without"));
         let stuck = Snapshot { wall_ms: now.wall_ms - 100_000, ..now };
         assert!(refused(&stuck).contains("hangs"));
     }
