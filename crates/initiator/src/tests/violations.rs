@@ -111,17 +111,15 @@ fn pdus_before_the_response_to_an_abort_are_valid() {
 
 #[test]
 fn data_in_has_no_gap_and_no_overlap() {
-    for (sn, offset, text) in [(1, 512, "DataSN 1 where 0"), (0, 512, "offset 512 where 0")] {
+    for (sn, offset, text) in [(1, 512, "DataSN 1, but 0"), (0, 512, "offset 512, but 0")] {
         let mut liar = Liar::new();
         let itt = liar.read(2048);
         let bhs = data_in(itt, 0, sn, offset);
         assert_says!(liar.say_with(bhs, &[0; 512], false), text);
     }
-    for (sn, offset, text) in [
-        (0, 512, "DataSN 0 where 1"),
-        (1, 0, "offset 0 where 512"),
-        (1, 513, "offset 513 where 512"),
-    ] {
+    for (sn, offset, text) in
+        [(0, 512, "DataSN 0, but 1"), (1, 0, "offset 0, but 512"), (1, 513, "offset 513, but 512")]
+    {
         let mut liar = Liar::new();
         let itt = liar.read(2048);
         assert_eq!(liar.say_with(data_in(itt, 0, 0, 0), &[0; 512], false), Ok(()));
@@ -154,7 +152,7 @@ fn flags_of_data_in() {
         (0x01, 0, "S without F"),
         (0x82, 0, "O or U without S"),
         (0x81, 2, "that requires sense"),
-        (0xc0, 0, "acknowledged"),
+        (0xc0, 0, "acknowledgement"),
     ] {
         let mut liar = Liar::new();
         let itt = liar.read(512);
@@ -208,7 +206,7 @@ fn residuals_match_the_transferred_bytes() {
 #[test]
 fn r2t_solicits_announced_data_once_and_in_order() {
     for (bhs, text) in [
-        (r2t(Itt(2), 1, 1024, 512), "R2TSN 1 where 0"),
+        (r2t(Itt(2), 1, 1024, 512), "R2TSN 1, but 0"),
         (r2t(Itt(2), 0, 512, 512), "R2T offset 512, but 1024"),
         (r2t(Itt(2), 0, 1536, 512), "R2T offset 1536, but 1024"),
         (r2t(Itt(2), 0, 1024, 7169), "announced data, solicited by R2T"),
