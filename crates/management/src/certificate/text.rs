@@ -40,7 +40,7 @@ fn because(what: &str) -> impl Fn(&dyn Display) -> String + '_ {
 /// Reads all certificates of a text.
 pub(super) fn certificates(text: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
-    let found = found.map_err(|error| because("It is no PEM")(&error))?;
+    let found = found.map_err(|error| because("It is not PEM")(&error))?;
     match found.len() {
         0 => Err("It holds no certificate (PEM, -----BEGIN CERTIFICATE-----).".into()),
         1..=CHAIN_MAX => Ok(found),
@@ -58,7 +58,7 @@ pub(super) fn with_key(
     }
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes());
     // The text of the error could contain a part of the key.
-    let key = key.map_err(|_| "The key is no private key in PEM.".to_owned())?;
+    let key = key.map_err(|_| "The key is not a private key in PEM.".to_owned())?;
     CertifiedKey::from_der(chain, key, &trust::provider()).map_err(|error| match error {
         rustls::Error::InconsistentKeys(_) => {
             "The key is not that of the certificate: give the one that it was made for.".to_owned()
@@ -147,12 +147,22 @@ fn alternative_name(name: GeneralName) -> Option<String> {
 /// Returns the algorithm of a certificate's key, and its size in bits.
 fn key_of(certificate: &Certificate) -> (&'static str, u32) {
     let key = certificate.tbs_certificate().subject_public_key_info();
-    let bytes = key.subject_public_key.raw_bytes().len() as u32;
-    match key.algorithm.oid.to_string().as_str() {
+    let len_bytes = key.subject_public_key.raw_bytes().len();
+    key_size(&key.algorithm.oid.to_string(), u32::try_from(len_bytes).unwrap_or(u32::MAX))
+}
+
+/// Returns an algorithm by its object identifier, and the size in bits of a key of it that is
+/// encoded in this many bytes: any number, as a certificate may contain anything.
+fn key_size(identifier: &str, len_bytes: u32) -> (&'static str, u32) {
+    match identifier {
         // The modulus with its lengths and the exponent: 12 to 14 bytes more.
-        "1.2.840.113549.1.1.1" => ("rsa", (bytes.saturating_sub(14) * 8).next_multiple_of(64)),
+        "1.2.840.113549.1.1.1" => {
+            let modulus_bits = len_bytes.saturating_sub(14).saturating_mul(8);
+            ("rsa", modulus_bits.checked_next_multiple_of(64).unwrap_or(u32::MAX))
+        }
         // Two coordinates after one byte.
-        "1.2.840.10045.2.1" => ("ec", if bytes == 133 { 521 } else { (bytes - 1) / 2 * 8 }),
+        "1.2.840.10045.2.1" if len_bytes == 133 => ("ec", 521),
+        "1.2.840.10045.2.1" => ("ec", (len_bytes.saturating_sub(1) / 2).saturating_mul(8)),
         "1.3.101.112" => ("ed25519", 256),
         _ => ("", 0),
     }
@@ -225,7 +235,7 @@ pub(super) fn make(
     params.is_ca = IsCa::ExplicitNoCa;
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let now = made_at(now_ms).map_err(|error| failed(&error))?;
-    // Clocks differ: to a client whose clock is slightly behind it would not be valid yet.
+    // To a client whose clock is slow, it would not be valid yet.
     params.not_before = now - Duration::days(1);
     let ends = now.checked_add(Duration::days(i64::from(days)));
     params.not_after = ends.filter(|end| end.year() <= 9999).unwrap_or(now);
@@ -308,8 +318,8 @@ mod tests {
         for (certificate, intermediate, key, now_ms, why) in [
             (certificate.as_str(), "", other_key.as_str(), NOW_MS, "not that of the certificate"),
             (&certificate, "", encrypted, NOW_MS, "encrypted"),
-            (&certificate, "", "horse", NOW_MS, "no private key"),
-            (&certificate, "", &certificate, NOW_MS, "no private key"),
+            (&certificate, "", "horse", NOW_MS, "not a private key"),
+            (&certificate, "", &certificate, NOW_MS, "not a private key"),
             ("", "", &key, NOW_MS, "no certificate"),
             (&key, "", &key, NOW_MS, "no certificate"),
             (junk, "", &key, NOW_MS, "can't be parsed"),
@@ -323,6 +333,26 @@ mod tests {
             assert!(!refused.contains("horse") && !refused.contains('\n'), "{refused}");
         }
         check(&certificate, &other, &key, NOW_MS).unwrap();
+    }
+
+    /// Found by reading: an elliptic curve key of no bytes was a subtraction below zero.
+    #[test]
+    fn the_size_of_a_key_is_computed_for_any_length() {
+        let (rsa, ec) = ("1.2.840.113549.1.1.1", "1.2.840.10045.2.1");
+        for (identifier, len_bytes, size) in [
+            (rsa, 270, ("rsa", 2048)),
+            (rsa, 526, ("rsa", 4096)),
+            (ec, 65, ("ec", 256)),
+            (ec, 97, ("ec", 384)),
+            (ec, 133, ("ec", 521)),
+            (ec, 0, ("ec", 0)),
+            (rsa, 0, ("rsa", 0)),
+        ] {
+            assert_eq!(key_size(identifier, len_bytes), size, "{identifier} {len_bytes}");
+        }
+        for identifier in [rsa, ec, "1.3.101.112", "1.2.3"] {
+            key_size(identifier, u32::MAX);
+        }
     }
 
     #[test]
