@@ -310,7 +310,7 @@ fn an_unreadable_log_is_cut_only_on_request() {
     let (lost, cut) = salvage(&pool, &disk);
     let cut = cut.unwrap();
     assert_eq!((cut.lsn, cut.last_lsn), (last.lsn + 1, None));
-    assert!(cut.to_string().contains("the log may end here"), "{cut}");
+    assert!(cut.to_string().contains("the log ends here"), "{cut}");
     assert_eq!(lost, Lost::new());
 }
 
