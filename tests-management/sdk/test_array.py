@@ -79,6 +79,12 @@ def test_ports_and_controllers(management, client):
     refused(client.get_ports(names=["CT9"]), "CT9 does not exist.")
 
 
+def test_the_certificate_of_management_is_that_in_files_unless_the_pool_has_one(client):
+    shown = one(client.get_certificates(names=["management"]))
+    assert (shown.common_name, shown.status) == ("Holdfast array", "self-signed")
+    assert shown.certificate.startswith("-----BEGIN CERTIFICATE-----")
+
+
 def test_lists_of_unsupported_objects_are_empty(client):
     for ask in (
         client.get_array_connections,
@@ -88,7 +94,6 @@ def test_lists_of_unsupported_objects_are_empty(client):
         client.get_policies,
         client.get_dns,
         client.get_file_systems,
-        client.get_certificates,
     ):
         assert good(ask()) == [], ask
     refused(

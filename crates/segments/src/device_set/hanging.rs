@@ -23,11 +23,11 @@ use crate::segments::Segments;
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) const LIMITS: Limits = Limits {
-    read_late: Duration::from_millis(60),
-    transfer: Duration::from_millis(300),
-    flush: Duration::from_millis(300),
-    alone: Duration::from_millis(300),
-    opening: Duration::from_millis(300),
+    read_late: Duration::from_millis(100),
+    transfer: Duration::from_millis(900),
+    flush: Duration::from_millis(900),
+    alone: Duration::from_millis(900),
+    opening: Duration::from_millis(900),
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
