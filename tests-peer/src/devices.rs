@@ -100,17 +100,18 @@ pub struct Scrubbed {
 /// # Errors
 /// If it does not end.
 pub fn scrub(array: &Array) -> Result<Scrubbed> {
-    let mended_before = mended(array)?;
-    let before = array.verb(&["pool", "scrub", "start"])?;
-    let begin = Instant::now();
-    let after = loop {
-        let status = array.verb(&["pool", "scrub", "status"])?;
-        if status["running"] == false {
-            break status;
+    let (mended_before, before) = (mended(array)?, array.verb(&["pool", "scrub", "status"])?);
+    // The array itself scrubs after a device has caught up.
+    loop {
+        scrubbed(array)?;
+        let started = array.try_verb(&["pool", "scrub", "start"])?;
+        if started.code == 0 {
+            break;
         }
-        ensure!(begin.elapsed() < SCRUB_PATIENCE, "the scrub does not end: {status}");
-        std::thread::sleep(PAUSE);
-    };
+        let status = array.verb(&["pool", "scrub", "status"])?;
+        ensure!(status["running"] == true, "a scrub does not start: {}", started.text);
+    }
+    let after = scrubbed(array)?;
     let number = |status: &Value, name: &str| {
         status[name].as_u64().with_context(|| format!("the scrub status has no {name}: {status}"))
     };
@@ -120,6 +121,19 @@ pub fn scrub(array: &Array) -> Result<Scrubbed> {
         mended: mended(array)? - mended_before,
         damaged: number(&after, "damaged")?,
     })
+}
+
+/// Waits until no scrub runs, and returns the status.
+fn scrubbed(array: &Array) -> Result<Value> {
+    let begin = Instant::now();
+    loop {
+        let status = array.verb(&["pool", "scrub", "status"])?;
+        if status["running"] == false {
+            return Ok(status);
+        }
+        ensure!(begin.elapsed() < SCRUB_PATIENCE, "the scrub does not end: {status}");
+        std::thread::sleep(PAUSE);
+    }
 }
 
 /// Reads the whole pool and checks its parity. Returns how many bytes were read.

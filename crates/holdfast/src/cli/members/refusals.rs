@@ -67,7 +67,7 @@ mod tests {
     fn a_refusal_says_what_to_do() {
         for (error, code, told) in [
             (DeviceError::Unknown(7), "no_such_device", "The pool has no device 7: `holdfast"),
-            (DeviceError::OnlyOne, "one_device", "make one on several."),
+            (DeviceError::OnlyOne, "one_device", "create a pool on several."),
             (DeviceError::Last(0), "last_device", "add another one first"),
             (DeviceError::Small { has_bytes: 1, needs_bytes: 2 }, "device_too_small", "larger"),
             (DeviceError::Full(3), "too_many_devices", "replace it."),

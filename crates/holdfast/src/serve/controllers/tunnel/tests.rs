@@ -1,11 +1,12 @@
 //! Both ends of a link over the network, in one process. `tests-peer --only link` tests it with
 //! hosts, and in networks that fail.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,9 +21,16 @@ const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The other machine.
 const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
-/// Returns an address at which nobody listens now.
+/// Returns an address at which nobody listens. The system may offer a port again that a test of
+/// this process has not used yet, so each is returned once.
 fn free(at: IpAddr) -> SocketAddr {
-    TcpListener::bind((at, 0)).unwrap().local_addr().unwrap()
+    static RETURNED: Mutex<BTreeSet<SocketAddr>> = Mutex::new(BTreeSet::new());
+    loop {
+        let address = TcpListener::bind((at, 0)).unwrap().local_addr().unwrap();
+        if RETURNED.lock().unwrap().insert(address) {
+            return address;
+        }
+    }
 }
 
 fn options(own: Controller, listen: SocketAddr, peer: SocketAddr, secret: u8) -> TunnelOptions {
