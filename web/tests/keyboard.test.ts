@@ -57,7 +57,7 @@ test("a volume is made, snapshotted and destroyed by keyboard only", async () =>
   expect(await desk.array.items("volume-snapshots")).toMatchObject([{ name: "keys.1" }]);
 });
 
-test("volumes are chosen by keyboard only, and the screen reader is told which", async () => {
+test("volumes can be chosen by keyboard only, and a screen reader announces each", async () => {
   const { keyboard } = desk.page;
   for (const name of ["app-1", "app-2", "log"]) {
     await desk.array.ask("POST", "/v1/volumes", { name, size_bytes: 1024 ** 3 });

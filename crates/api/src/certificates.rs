@@ -1,38 +1,38 @@
-//! What the interface needs of certificates: it parses none and has no keys of its own.
+//! The interface to certificates: parsing and keys are left to the management server.
 
 /// The subject of a certificate. An empty text is not part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateSubject {
     /// The name by which clients reach the server.
     pub common_name: String,
-    /// Two letters.
+    /// The country: two letters (ISO 3166-1 alpha-2).
     pub country: String,
-    /// An address of mail.
+    /// The email address.
     pub email: String,
-    /// The town.
+    /// The locality.
     pub locality: String,
     /// The organization.
     pub organization: String,
-    /// Its unit.
+    /// The organizational unit.
     pub organizational_unit: String,
     /// The state or province.
     pub state: String,
-    /// Further names and addresses of the server.
+    /// Subject alternative names: DNS names and IP addresses.
     pub alternative_names: Vec<String>,
 }
 
-/// What a certificate says.
+/// The contents of a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateFacts {
     /// Its subject.
     pub subject: CertificateSubject,
-    /// The whole name of its subject.
+    /// The distinguished name of its subject.
     pub issued_to: String,
-    /// The whole name of its issuer.
+    /// The distinguished name of its issuer.
     pub issued_by: String,
-    /// From when on it is valid, in milliseconds since 1970.
+    /// The start of its validity, in milliseconds since 1970.
     pub valid_from_ms: u64,
-    /// Until when it is valid, in milliseconds since 1970.
+    /// The end of its validity, in milliseconds since 1970.
     pub valid_to_ms: u64,
     /// `rsa`, `ec` or `ed25519`; empty if unknown.
     pub key_algorithm: String,
@@ -47,7 +47,7 @@ pub trait Certificates: Send + Sync {
     /// or if it can't be read.
     fn in_files(&self) -> Option<String>;
 
-    /// Returns what the first certificate of a text says.
+    /// Parses the first certificate of a PEM text.
     fn describe(&self, certificate: &str) -> Result<CertificateFacts, String>;
 
     /// Returns a self-signed certificate and its key: `key`, or a new one.

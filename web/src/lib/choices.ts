@@ -40,7 +40,7 @@ export interface Source {
   members?: Members;
 }
 
-/** A list that tells whether an object has been added already. */
+/** The list of existing members, which can't be added again. */
 export interface Members {
   resource: string;
   query: Query;

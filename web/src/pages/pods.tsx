@@ -16,7 +16,7 @@ import { Loaded, Notice } from "../parts/notice";
 import { Card, Facts, Page } from "../parts/page";
 import { type Column, Table } from "../parts/table";
 import { Tabs } from "../parts/tabs";
-import { Destroy, Eradicate, Recover, RecoverSome } from "../tasks/endings";
+import { Destroy, Eradicate, Recover, recoverSome } from "../tasks/endings";
 import { AddVolumes, CreatePod, RenamePod } from "../tasks/pods";
 import { to } from "../routes";
 import { VolumeLists } from "./volumes";
@@ -156,17 +156,7 @@ function PodList({ areDestroyed }: { areDestroyed: boolean }) {
     primary: true,
     task: (close) => <CreatePod close={close} />,
   };
-  const recover: Action = {
-    label: "Recover pods",
-    task: (close) => (
-      <RecoverSome
-        resource="pods"
-        kinds="pods"
-        lines={(names) => names.map(cli.pod.recover)}
-        close={close}
-      />
-    ),
-  };
+  const recover = recoverSome("pods", "pods", (names) => names.map(cli.pod.recover));
   const chosen = list.rows.filter((row) => selection.isChosen(row.name));
   const actions = areDestroyed ? destroyed(selection.chosen) : [make, ...existing(chosen), recover];
   const nothing = areDestroyed ? "No destroyed pods." : "No pods yet.";

@@ -17,7 +17,7 @@ import { Loaded } from "../parts/notice";
 import { Card, Facts, Page } from "../parts/page";
 import { type Column, Table } from "../parts/table";
 import { Tabs } from "../parts/tabs";
-import { Destroy, Eradicate, Recover, RecoverSome } from "../tasks/endings";
+import { Destroy, Eradicate, Recover, recoverSome } from "../tasks/endings";
 import { AddMembers, CreateGroup, RemoveMembers } from "../tasks/protection";
 import { EditSchedule } from "../tasks/schedule";
 import { CreateGroupSnapshot } from "../tasks/snapshots";
@@ -127,17 +127,9 @@ function GroupList({ areDestroyed }: { areDestroyed: boolean }) {
     primary: true,
     task: (close) => <CreateGroup volumes={[]} close={close} />,
   };
-  const recover: Action = {
-    label: "Recover groups",
-    task: (close) => (
-      <RecoverSome
-        resource="protection-groups"
-        kinds="groups"
-        lines={(names) => names.map(cli.group.recover)}
-        close={close}
-      />
-    ),
-  };
+  const recover = recoverSome("protection-groups", "groups", (names) =>
+    names.map(cli.group.recover),
+  );
   const chosen = list.rows.filter((row) => selection.isChosen(row.name));
   const actions = areDestroyed
     ? destroyed(selection.chosen)

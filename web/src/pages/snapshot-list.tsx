@@ -13,7 +13,7 @@ import { Pager, Search, useList } from "../parts/list";
 import { Loaded } from "../parts/notice";
 import { type Column, Table } from "../parts/table";
 import { Tabs } from "../parts/tabs";
-import { Destroy, Eradicate, Recover, RecoverSome } from "../tasks/endings";
+import { Destroy, Eradicate, Recover, recoverSome } from "../tasks/endings";
 import { CreateSnapshot, RenameSnapshot } from "../tasks/snapshots";
 import { CloneVolume, RestoreVolume } from "../tasks/volumes";
 import { to } from "../routes";
@@ -120,19 +120,7 @@ function existing(volume: string | undefined, chosen: RestSnapshot[]): Action[] 
   const [snapshot] = chosen;
   const recover: Action[] =
     volume === undefined
-      ? [
-          {
-            label: "Recover snapshots",
-            task: (close) => (
-              <RecoverSome
-                resource="volume-snapshots"
-                kinds="snapshots"
-                lines={(some) => [cli.snapshot.recover(some)]}
-                close={close}
-              />
-            ),
-          },
-        ]
+      ? [recoverSome("volume-snapshots", "snapshots", (some) => [cli.snapshot.recover(some)])]
       : [];
   const one = chosen.length === 1;
   // Not in the list of all snapshots: the volumes of a new one are chosen in the list of volumes.

@@ -4,7 +4,7 @@ import { mayStore, useSession } from "../lib/session";
 import type { RestVolume } from "../lib/types";
 import { type Action, Actions } from "../parts/actions";
 import { ConnectVolumes } from "../tasks/connections";
-import { Destroy, Eradicate, Recover, RecoverSome } from "../tasks/endings";
+import { Destroy, Eradicate, Recover, recoverSome } from "../tasks/endings";
 import { EditLimits } from "../tasks/limits";
 import { MoveVolumes } from "../tasks/pods";
 import { CreateGroup } from "../tasks/protection";
@@ -119,17 +119,7 @@ export function VolumeActions(props: {
     primary: true,
     task: (close) => <CreateVolume pod={pod} close={close} />,
   };
-  const recover: Action = {
-    label: "Recover volumes",
-    task: (close) => (
-      <RecoverSome
-        resource="volumes"
-        kinds="volumes"
-        lines={(names) => names.map(cli.volume.recover)}
-        close={close}
-      />
-    ),
-  };
+  const recover = recoverSome("volumes", "volumes", (names) => names.map(cli.volume.recover));
   const actions = areDestroyed ? destroyed(volumes.map((one) => one.name)) : existing(volumes);
   return <Actions label="Volumes" actions={withNew ? [make, ...actions, recover] : actions} />;
 }

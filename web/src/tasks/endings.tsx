@@ -3,6 +3,7 @@ import { useState } from "react";
 
 import { type Query, request, rest } from "../lib/api";
 import { destroyedOf } from "../lib/sources";
+import type { Action } from "../parts/actions";
 import { Chooser } from "../parts/chooser";
 import { CheckField } from "../parts/fields";
 import { Notice } from "../parts/notice";
@@ -72,8 +73,21 @@ export function Recover(ending: Ending) {
   );
 }
 
-/** Recovers objects that are chosen in the dialog. */
-export function RecoverSome(props: {
+/** The action that recovers objects of a list, which are chosen in its dialog. */
+export function recoverSome(
+  resource: string,
+  kinds: string,
+  lines: (names: string[]) => string[],
+): Action {
+  return {
+    label: `Recover ${kinds}`,
+    task: (close) => (
+      <RecoverSome resource={resource} kinds={kinds} lines={lines} close={close} />
+    ),
+  };
+}
+
+function RecoverSome(props: {
   resource: string;
   /** The plural of the kind, as the title names it. */
   kinds: string;

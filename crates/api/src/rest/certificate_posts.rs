@@ -1,4 +1,4 @@
-//! What is asked for of a certificate: to make it, or to import it.
+//! Requests that create or import a certificate.
 
 use array::{CertificateName, KeptPassword, StoredCertificate};
 use serde::Deserialize;
@@ -8,11 +8,11 @@ use super::Refused;
 use super::certificates::{IMPORTED, SELF_SIGNED, maker};
 use crate::{CertificateSubject, Certificates, Interface};
 
-/// For how long a self-signed certificate is valid, unless something else is asked for: in days.
+/// The default validity of a self-signed certificate, in days.
 const DAYS: u32 = 3650;
-/// The longest time.
+/// The maximum validity.
 const DAYS_MAX: u32 = 36_500;
-/// The sizes of keys that clients ask for.
+/// The key sizes that clients request.
 const KEY_SIZES: [u32; 5] = [256, 1024, 2048, 3072, 4096];
 
 /// A certificate to make or to import. `Debug` is left out on purpose.
@@ -23,21 +23,21 @@ pub struct CertificatePost {
     pub status: Option<String>,
     /// The common name: up to 64 characters; by default, the name of the array.
     pub common_name: Option<String>,
-    /// Two letters.
+    /// The country: two letters (ISO 3166-1 alpha-2).
     pub country: Option<String>,
-    /// An address of mail.
+    /// The email address.
     pub email: Option<String>,
-    /// The town.
+    /// The locality.
     pub locality: Option<String>,
     /// The organization.
     pub organization: Option<String>,
-    /// Its unit.
+    /// The organizational unit.
     pub organizational_unit: Option<String>,
     /// The state or province.
     pub state: Option<String>,
-    /// Further names and addresses of the server: up to 32.
+    /// Subject alternative names: up to 32 DNS names and IP addresses.
     pub subject_alternative_names: Option<Vec<String>>,
-    /// For how long it is valid: 1 to 36,500 days, by default 3,650.
+    /// The validity in days: 1 to 36,500; the default is 3,650.
     pub days: Option<u32>,
     /// The size of an RSA key. New keys are of the elliptic curve P-256 (256 bits), as strong as
     /// RSA with 3,072 bits, whatever this says.
@@ -46,7 +46,7 @@ pub struct CertificatePost {
     pub key_algorithm: Option<String>,
     /// The certificate to import, as PEM: up to 16 KiB.
     pub certificate: Option<String>,
-    /// The certificates between it and an authority, as PEM: up to 16 KiB.
+    /// Its intermediate certificates, as PEM: up to 16 KiB.
     pub intermediate_certificate: Option<String>,
     /// The key of the certificate, as PEM without encryption. Without it, the certificate must be
     /// for the key that is there: the answer to a signing request.
@@ -60,7 +60,7 @@ const NAME_CHARS_MAX: usize = 64;
 const PLACE_CHARS_MAX: usize = 128;
 const ALTERNATIVE_NAMES_MAX: usize = 32;
 
-/// What is asked for of a subject: see [`CertificateSubject`].
+/// The requested changes of a [`CertificateSubject`].
 #[derive(Default)]
 pub(super) struct Asked {
     /// The common name and the others, in the order of the fields there.

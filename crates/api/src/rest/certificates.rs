@@ -20,47 +20,47 @@ pub(super) const IMPORTED: &str = "imported";
 /// A certificate.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestCertificate {
-    /// Its name.
+    /// The name by which the certificate is managed.
     pub name: String,
     /// `self-signed` or `imported`.
     pub status: String,
     /// The certificate, as PEM.
     pub certificate: String,
-    /// The certificates between it and an authority, as PEM.
+    /// Its intermediate certificates, as PEM.
     pub intermediate_certificate: String,
     /// `pool`, or `files`: the server's own, as long as the pool has none for it.
     pub source: String,
     /// The common name of its subject.
     pub common_name: String,
-    /// Of its subject: two letters.
+    /// The country of its subject (ISO 3166-1 alpha-2).
     pub country: String,
-    /// Of its subject.
+    /// The email address of its subject.
     pub email: String,
-    /// Of its subject.
+    /// The locality of its subject.
     pub locality: String,
-    /// Of its subject.
+    /// The organization of its subject.
     pub organization: String,
-    /// Of its subject.
+    /// The organizational unit of its subject.
     pub organizational_unit: String,
-    /// Of its subject: the state or province.
+    /// The state or province of its subject.
     pub state: String,
-    /// Further names and addresses of the server.
+    /// Its subject alternative names: DNS names and IP addresses.
     pub subject_alternative_names: Vec<String>,
-    /// The whole name of its issuer.
+    /// The distinguished name of its issuer.
     pub issued_by: String,
-    /// The whole name of its subject.
+    /// The distinguished name of its subject.
     pub issued_to: String,
     /// `rsa`, `ec` or `ed25519`.
     pub key_algorithm: String,
     /// The size of its key, in bits.
     pub key_size: u32,
-    /// From when on it is valid, in milliseconds since 1970.
+    /// The start of its validity, in milliseconds since 1970.
     pub valid_from: u64,
-    /// Until when it is valid, in milliseconds since 1970.
+    /// The end of its validity, in milliseconds since 1970.
     pub valid_to: u64,
 }
 
-/// A request to sign a certificate.
+/// A certificate signing request.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestSigningRequest {
     /// The request (PKCS #10), as PEM.
@@ -278,11 +278,11 @@ pub(super) async fn delete(State(interface): Shared, mut query: Query) -> Answer
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SigningCertificate {
-    /// Its name.
+    /// The name by which the certificate is managed.
     pub name: Option<String>,
 }
 
-/// What a signing request says. What is left out is as in the certificate.
+/// The subject of a signing request. Omitted fields are those of the certificate.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SigningRequestPost {
@@ -290,24 +290,24 @@ pub struct SigningRequestPost {
     pub certificate: Option<SigningCertificate>,
     /// The common name: up to 64 characters.
     pub common_name: Option<String>,
-    /// Two letters.
+    /// The country: two letters (ISO 3166-1 alpha-2).
     pub country: Option<String>,
-    /// An address of mail.
+    /// The email address.
     pub email: Option<String>,
-    /// The town.
+    /// The locality.
     pub locality: Option<String>,
     /// The organization.
     pub organization: Option<String>,
-    /// Its unit.
+    /// The organizational unit.
     pub organizational_unit: Option<String>,
     /// The state or province.
     pub state: Option<String>,
-    /// Further names and addresses of the server: up to 32.
+    /// Subject alternative names: up to 32 DNS names and IP addresses.
     pub subject_alternative_names: Option<Vec<String>>,
 }
 
-/// Makes a request that an authority signs, for the key of a certificate in the pool. Import the
-/// answer by PATCH, without a key.
+/// Creates a signing request for the key of a certificate in the pool. Import the signed
+/// certificate by PATCH, without a key.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/certificates/certificate-signing-requests",

@@ -81,11 +81,15 @@ pub struct RestDrive {
     pub r#type: String,
 }
 
+/// Returns whether a device reports that it fails.
+fn is_failing(device: &Device) -> bool {
+    device.health.as_ref().is_some_and(|it| it.passed == Some(false))
+}
+
 impl From<Device> for RestDrive {
     fn from(device: Device) -> Self {
-        let is_failing = device.health.as_ref().is_some_and(|it| it.passed == Some(false));
         let status = match device.state {
-            DeviceState::In if is_failing => "unhealthy",
+            DeviceState::In if is_failing(&device) => "unhealthy",
             DeviceState::In => "healthy",
             DeviceState::CatchingUp => "recovering",
             DeviceState::Out => "failed",
@@ -197,13 +201,13 @@ impl From<Device> for RestHardware {
     fn from(device: Device) -> Self {
         let index = device.number.into();
         let temperature = device.health.as_ref().and_then(|health| health.temperature_c);
-        let drive = RestDrive::from(device);
-        let status = match drive.status.as_str() {
-            "healthy" | "recovering" => "ok",
-            "unhealthy" => "unhealthy",
-            "missing" => "not_installed",
-            _ => "critical",
+        let status = match device.state {
+            DeviceState::In if is_failing(&device) => "unhealthy",
+            DeviceState::In | DeviceState::CatchingUp => "ok",
+            DeviceState::Out => "critical",
+            DeviceState::Missing => "not_installed",
         };
+        let drive = RestDrive::from(device);
         Self {
             name: drive.name,
             details: drive.details,

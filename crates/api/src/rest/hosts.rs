@@ -44,8 +44,8 @@ pub struct RestHost {
     pub preferred_arrays: Vec<Named>,
     /// How many paths it is logged in on.
     pub port_connectivity: RestConnectivity,
-    /// The stored data of the volumes that are connected to it. `null` from the host on with which
-    /// the hosts of a list have over a million connections.
+    /// The stored data of the volumes that are connected to it. `null` for the remaining hosts of a
+    /// list once a million connections have been summed up.
     #[schema(required = true)]
     pub space: Option<RestJointSpace>,
 }

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::performance::RestPerformance;
 use super::performance_by_array::RestArrayNamed;
-use super::performance_groups::{alone, summed};
+use super::performance_groups::summed;
 use super::performance_lists::TimeParams;
 use super::{Answer, ItemsOf, ListParams, Listed, NameParams, Query, Refusals, Refused};
 use crate::together::Members;
@@ -89,7 +89,7 @@ pub(super) async fn of_interfaces(State(interface): Shared, mut query: Query) ->
         let eth = RestEthernetPerformance::of(&performance);
         RestInterfacePerformance { name, time, interface_type: "eth".into(), eth }
     };
-    summed(interface, query, move |interface| named(interface, &names), item, alone).await
+    summed(interface, query, move |interface| named(interface, &names), item).await
 }
 
 /// Returns the named interfaces, or all.

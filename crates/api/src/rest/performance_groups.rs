@@ -1,12 +1,11 @@
 //! `host-groups/performance`, `volume-groups/performance`, `pods/performance`: the summed activity
 //! of the hosts or volumes that are now in each; and the parts shared with the list of hosts.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use array::{ContainerInfo, ContainerKind, HOST_GROUPS_MAX};
 use axum::extract::State;
-use history::{Activity, Object, Series};
+use history::Activity;
 
 use super::containers::{find, id_kind, name_of};
 use super::ids::Ids;
@@ -21,16 +20,6 @@ use super::{
 };
 use crate::together::{Members, together};
 use crate::{Interface, Shared};
-
-/// Returns the samples of an item from the samples of its members; the last number is a step, in
-/// milliseconds.
-type SeriesOf = fn(&Members, &BTreeMap<Object, Series>, u64) -> Series;
-
-/// Returns the samples of an item with one member.
-pub(super) fn alone(of: &Members, found: &BTreeMap<Object, Series>, _: u64) -> Series {
-    let found = of.objects.first().and_then(|(object, _)| found.get(object));
-    found.cloned().unwrap_or_default()
-}
 
 /// Returns the activity of the hosts of host groups.
 #[utoipa::path(
@@ -87,7 +76,7 @@ pub(super) async fn host_groups<T: Listed + Clone + 'static>(
     let item = move |array: &RestArrayNamed, (): &(), name, time, performance| {
         show(array, RestHostPerformance { name, time, performance })
     };
-    summed(interface, query, find, item, together).await
+    summed(interface, query, find, item).await
 }
 
 /// Returns the list of volume groups or pods, each item in its output format.
@@ -121,7 +110,7 @@ pub(super) async fn containers<T: Listed + Clone + 'static>(
     let item = move |array: &RestArrayNamed, id: &String, name, time, performance| {
         show(array, RestVolumePerformance { id: id.clone(), name, time, performance })
     };
-    summed(interface, query, find, item, together).await
+    summed(interface, query, find, item).await
 }
 
 /// Returns the list of items that sum up members: `find` returns the members of each item, with
@@ -131,7 +120,6 @@ pub(super) async fn summed<Id: 'static, T: Listed + Clone + 'static>(
     mut query: Query,
     find: impl FnOnce(&Interface) -> Result<Vec<(Id, Members)>, Refused> + Send + 'static,
     item: impl Fn(&RestArrayNamed, &Id, String, u64, RestPerformance) -> T + Send + 'static,
-    series_of: SeriesOf,
 ) -> Answer {
     let times = Times::take(&mut query)?;
     let listing = Listing::take(&mut query)?;
@@ -156,7 +144,7 @@ pub(super) async fn summed<Id: 'static, T: Listed + Clone + 'static>(
         let objects = items.iter().flat_map(|(_, of)| of.objects.iter().copied()).collect();
         let found = of_objects(interface, &times, &range, &objects)?;
         let rows = items.iter().flat_map(|of| {
-            let series = series_of(&of.1, &found, range.step_ms()).into_iter();
+            let series = together(&of.1, &found, range.step_ms()).into_iter();
             series.map(|it| item(of, it.start_ms, RestPerformance::of_point(&it)))
         });
         listing.all(&rows.collect::<Vec<_>>())

@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::ids::{Ids, Kind};
 use super::performance::{RestPerformance, TOTALLED};
 use super::performance_by_array::{RestArrayNamed, Shown};
-use super::performance_groups::{alone, summed};
+use super::performance_groups::summed;
 use super::volumes::{find, listed, name_of};
 use super::{
     Answer, DestroyedParam, ItemsOf, ListParams, Listed, Listing, NameParams, Query, Refusals,
@@ -110,7 +110,7 @@ pub struct RestArrayPerformance {
 pub struct RestVolumePerformance {
     /// The id of the volume, volume group or pod.
     pub id: String,
-    /// Its name.
+    /// The name of the volume, volume group or pod.
     pub name: String,
     /// When the sample begins, in milliseconds since 1970; for the last second, when it ends.
     pub time: u64,
@@ -330,7 +330,7 @@ pub(super) async fn hosts<T: Listed + Clone + 'static>(
     let item = move |array: &RestArrayNamed, (): &(), name, time, performance| {
         show(array, RestHostPerformance { name, time, performance })
     };
-    summed(interface, query, move |interface| hosts_named(interface, &names), item, alone).await
+    summed(interface, query, move |interface| hosts_named(interface, &names), item).await
 }
 
 /// Returns hosts by name: the named ones, or all.

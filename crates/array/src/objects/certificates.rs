@@ -16,7 +16,7 @@ pub const MANAGEMENT_CERTIFICATE: &str = "management";
 /// match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredCertificate {
-    /// Its name.
+    /// The name by which the certificate is managed; not part of the certificate.
     pub name: CertificateName,
     /// The certificate, as PEM.
     pub certificate: String,

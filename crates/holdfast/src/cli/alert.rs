@@ -135,7 +135,7 @@ fn test(client: &Client, form: Form) -> Result<(), Failure> {
     };
     let columns = [("DESTINATION", Align::Left), ("OUTCOME", Align::Left)];
     let rows: Vec<_> = found.tests.iter().map(row).collect();
-    let nothing = "Nobody is told of alerts: docs/alerts.md says how to name somebody.";
+    let nothing = "No recipient of alerts is configured: see docs/alerts.md.";
     show(form, &found, || table(&columns, &rows, nothing))?;
     match found.tests.iter().filter(|test| test.error.is_some()).count() {
         0 => Ok(()),

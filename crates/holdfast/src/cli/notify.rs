@@ -185,7 +185,7 @@ fn syslog(client: &Client, form: Form, verb: &SyslogVerb) -> Result<(), Failure>
     let query = named("names", name)?;
     let server: Server = first(client.change(method, SERVERS, &query, &json!({ "uri": uri }))?)?;
     show(form, &server, || {
-        format!("Syslog server {} at {} is told of alerts and changes.\n", server.name, server.uri)
+        format!("Syslog server {} at {} receives alerts and changes.\n", server.name, server.uri)
     })
 }
 
@@ -266,7 +266,7 @@ fn send_manager(
     let manager: Manager = first(client.change(method, MANAGERS, &query, body)?)?;
     show(form, &manager, || {
         let Manager { name, host, version, .. } = &manager;
-        format!("SNMP manager {name} at {host} is told of alerts by {version}.\n")
+        format!("SNMP manager {name} at {host} receives alerts by SNMP {version}.\n")
     })
 }
 

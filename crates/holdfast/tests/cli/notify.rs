@@ -86,7 +86,7 @@ fn snmp_managers_are_added_sent_to_kept_and_removed() {
     snmp.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let manager = snmp.local_addr().unwrap().to_string();
     let add = ["notify", "snmp", "add", "nms", &manager, "--community-file", secret];
-    assert!(world.text(&add).contains("is told of alerts by v2c"));
+    assert!(world.text(&add).contains("receives alerts by SNMP v2c"));
     let v3 = ["notify", "snmp", "add", "nms3", &manager, "--user", "array"];
     let error = world.refusal(1, &[&v3[..], &["--auth-passphrase-file", secret]].concat());
     assert!(error.contains("passphrase"), "{error}");
@@ -105,7 +105,7 @@ fn snmp_managers_are_added_sent_to_kept_and_removed() {
     // Changes: what is not named stays, and a community goes to no other host by itself.
     assert!(world.refusal(1, &set(&["nms", "--host", "192.0.2.9"])).contains("community"));
     let moved = set(&["nms", "--host", "192.0.2.9", "--community-file", secret, "--inform", "on"]);
-    assert!(world.text(&moved).contains("nms at 192.0.2.9 is told of alerts by v2c"));
+    assert!(world.text(&moved).contains("nms at 192.0.2.9 receives alerts by SNMP v2c"));
     let wrong = world.refusal(1, &set(&["nms", "--user", "array"]));
     assert!(wrong.contains("version 3"), "{wrong}");
     let wrong = world.refusal(1, &set(&["nms3", "--community-file", secret]));

@@ -34,7 +34,7 @@ pub struct Snapshot {
 /// The counters of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSnapshot {
-    /// Its name.
+    /// The name of the host.
     pub name: String,
     /// The number of paths that can be used now.
     pub paths_up: usize,

@@ -142,10 +142,7 @@ impl Credentials {
         // A certificate that was replaced is not used any more, even if the new one is damaged.
         *self.of_pool.write() = None;
         let Some(stored) = stored else { return Ok(()) };
-        let mut chain = text::certificates(&stored.certificate)?;
-        if !stored.intermediate.trim().is_empty() {
-            chain.extend(text::certificates(&stored.intermediate)?);
-        }
+        let chain = text::chain(&stored.certificate, &stored.intermediate)?;
         let both = text::with_key(chain, stored.key.expose())?;
         *self.of_pool.write() = Some((stored, Arc::new(both)));
         Ok(())

@@ -48,12 +48,26 @@ pub(super) fn certificates(text: &str) -> Result<Vec<CertificateDer<'static>>, S
     }
 }
 
+/// Reads a certificate and those between it and an authority, which may be empty.
+pub(super) fn chain(
+    certificate: &str,
+    intermediate: &str,
+) -> Result<Vec<CertificateDer<'static>>, String> {
+    let mut chain = certificates(certificate)?;
+    if !intermediate.trim().is_empty() {
+        let more = certificates(intermediate);
+        chain.extend(more.map_err(|error| because("The intermediate certificates")(&error))?);
+    }
+    Ok(chain)
+}
+
 /// Returns a chain with the key of its first certificate, if they match.
 pub(super) fn with_key(
     chain: Vec<CertificateDer<'static>>,
     key: &str,
 ) -> Result<CertifiedKey, String> {
-    if key.contains("BEGIN ENCRYPTED PRIVATE KEY") || key.contains("ENCRYPTED") {
+    // In the label (PKCS #8) or in a header (Proc-Type).
+    if key.contains("ENCRYPTED") {
         return Err("The key is encrypted: decrypt it before (openssl pkey).".into());
     }
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes());
@@ -74,11 +88,7 @@ pub(super) fn check(
     key: &str,
     now_ms: u64,
 ) -> Result<(), String> {
-    let mut chain = certificates(certificate)?;
-    if !intermediate.trim().is_empty() {
-        let more = certificates(intermediate);
-        chain.extend(more.map_err(|error| because("The intermediate certificates")(&error))?);
-    }
+    let chain = chain(certificate, intermediate)?;
     for (nth, one) in chain.iter().enumerate() {
         let facts =
             facts(one).map_err(|error| format!("Certificate {} of the chain: {error}", nth + 1))?;
