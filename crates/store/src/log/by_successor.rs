@@ -52,7 +52,7 @@ impl LogReader<'_> {
 
     /// Returns whether rows in which the next record can begin are stripes written at one time: all
     /// ways of reconstruction then give the same.
-    fn is_one_in_all_ways(&self, at: &LogPosition, names_next: bool) -> bool {
+    pub(super) fn is_one_in_all_ways(&self, at: &LogPosition, names_next: bool) -> bool {
         let medium = self.medium;
         let are_one = |segment, rows: Range<u32>| {
             rows.is_empty() || matches!(medium.disk.verify_rows(segment, rows), Ok(true))

@@ -60,6 +60,8 @@ pub(crate) struct LogReader<'a> {
     /// A segment in which the log may continue, and the content of the locations where its first
     /// record can be.
     next: Option<(u32, Vec<Entrance>)>,
+    /// Where the log is known to end.
+    pub(super) end: Option<LogPosition>,
 }
 
 /// The content of a location where the first record of a segment can be.
@@ -76,8 +78,8 @@ impl<'a> LogReader<'a> {
     pub(crate) fn new(medium: &'a Medium) -> Self {
         let (window, window_place) = (Vec::new(), Place::NONE);
         let window_blocks = WINDOW_BLOCKS as usize;
-        let (ahead, copy, next) = (None, None, None);
-        Self { medium, window, window_place, window_blocks, ahead, copy, next }
+        let (ahead, copy, next, end) = (None, None, None, None);
+        Self { medium, window, window_place, window_blocks, ahead, copy, next, end }
     }
 
     /// A reader of headers and entries only, in small reads, which leaves the device to others.
@@ -357,6 +359,12 @@ impl<'a> LogReader<'a> {
             Some((header, bytes)) => ReadRecord::of(header, header.own_part(&bytes)).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// Returns the header of any record of this pool that begins at a place.
+    pub(super) fn header_at(&mut self, place: Place) -> Result<Option<RecordHeader>, StoreError> {
+        let block = place.offset_units / UNITS_PER_BLOCK;
+        Ok(self.bytes_at(place.segment, block)?.map(|(header, _)| header))
     }
 
     /// Returns the header and entries of any record of this pool that begins at a block, with the

@@ -4,8 +4,9 @@
 //! * `record`: a record before it is written; `in_flight`: a sealed one; `relocation`: chunks that
 //!   move to another location in the log; `packed_blocks`: its compressed groups; `columns`: their
 //!   location in segments with several columns,
-//! * `log_reader`, `replay`: finding records; `ahead`: reading ahead; `plausible`: detecting
-//!   impossible values; `copied_header`, `mend`: records that only some devices have,
+//! * `log_reader`, `replay`: finding records; `by_successor`: by their copy in the next one;
+//!   `log_end`: whether there is none; `ahead`: reading ahead; `plausible`: detecting impossible
+//!   values; `copied_header`, `mend`: records that only some devices have,
 //! * `checkpointer`: the superblocks, and state from one checkpoint to the next; `incarnation`: the
 //!   number of the opening.
 //!
@@ -22,6 +23,7 @@ pub(crate) mod columns;
 pub(crate) mod copied_header;
 pub(crate) mod in_flight;
 pub(crate) mod incarnation;
+mod log_end;
 pub(crate) mod log_reader;
 pub(crate) mod mend;
 pub(crate) mod packed_blocks;

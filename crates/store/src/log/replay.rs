@@ -55,6 +55,9 @@ pub(crate) fn no_record_is_lost(
     reader: &mut LogReader<'_>,
     end: &LogPosition,
 ) -> Result<(), StoreError> {
+    if reader.is_end(end) {
+        return Ok(());
+    }
     let Some(witness) = find_witness(reader, end) else { return Ok(()) };
     Err(StoreError::Damaged(format!(
         "record {} of the log was flushed but can't be read, at block {} of segment {} or at the \
@@ -181,6 +184,9 @@ fn next_record_by_copy(
     position: &LogPosition,
     epoch: u64,
 ) -> Result<Option<Found>, StoreError> {
+    if reader.is_end(position) {
+        return Ok(None);
+    }
     let mut best = Best::of(position, epoch);
     for at in LogReader::places_of_copies(position) {
         // Only a record after others is known to name the same next segment as they do.

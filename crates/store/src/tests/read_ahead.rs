@@ -41,7 +41,7 @@ fn age(
     let together = std::mem::take(&mut *counted.together.lock());
     stamps.assert_holds(&store, id, &model);
     assert_sound(&store);
-    Counted { alone: alone.into(), together: Mutex::new(together), fails }
+    Counted { alone: alone.into(), together: Mutex::new(together), fails, ..Counted::default() }
 }
 
 /// Reads of whole segments, in pieces of 1 MiB.
