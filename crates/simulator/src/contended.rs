@@ -75,6 +75,7 @@ pub fn contend(seed: u64, durability: Durability, steps: u64) -> Result<Contest,
         upgrade: true,
         discard: seed.is_multiple_of(2),
         takes_over: None,
+        log_end: None,
     };
     let store = Store::open(disk.clone(), options.clone()).map_err(error)?;
     let volume = store.allocate_volume_id();

@@ -119,6 +119,7 @@ pub(crate) fn options(plan: &Plan, opening: u64) -> OpenOptions {
         upgrade,
         discard,
         takes_over: None,
+        log_end: None,
     }
 }
 

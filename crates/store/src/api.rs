@@ -5,6 +5,7 @@ use format::{Handling, Place};
 use segments::Persist;
 use smallvec::SmallVec;
 
+use crate::handover::LogEnd;
 use crate::tuning::Tuning;
 
 /// Identifies a request: the sink for its answer, and its id there.
@@ -266,6 +267,9 @@ pub struct OpenOptions {
     /// still has this incarnation, it keeps it; if it was opened in between, the next one begins.
     /// `None`: this is a power on.
     pub takes_over: Option<u64>,
+    /// Where the log ends, if the process that has just given the pool up has passed that on
+    /// ([`crate::Store::log_end`]): what would show that records are lost is then not searched.
+    pub log_end: Option<LogEnd>,
 }
 
 impl Default for OpenOptions {
@@ -278,6 +282,7 @@ impl Default for OpenOptions {
             upgrade: true,
             discard: false,
             takes_over: None,
+            log_end: None,
         }
     }
 }

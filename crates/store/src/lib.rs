@@ -45,7 +45,7 @@
 //! Callers use a [`Store`]: the [`engine`], which front ends call and which never blocks, and above
 //! it [`upkeep`], which may. [`status`] reports its state ([`waiters`] collects the answers of
 //! callers that block), [`api`] and [`error`] have the types, [`tuning`] the sizes that the
-//! simulator reduces.
+//! simulator reduces, [`handover`] what one process passes on to the next.
 
 mod api;
 mod apply;
@@ -55,6 +55,7 @@ mod edits;
 mod engine;
 mod error;
 mod fetch;
+mod handover;
 mod key_space;
 mod log;
 mod map;
@@ -84,7 +85,9 @@ pub use engine::Engine;
 pub use error::StoreError;
 pub use format::Handling;
 pub use format::map::Fanout;
+pub use handover::{LogEnd, NoLogEnd};
 pub use log::incarnation::Incarnation;
+
 pub use opening::follower::{Follower, Following};
 pub use operation::{Outcome, ReadOperation, Sink, Started};
 pub use tuning::Tuning;

@@ -286,6 +286,7 @@ impl Config {
             upgrade: self.upgrade,
             discard: self.discard,
             takes_over: None,
+            log_end: None,
         }
     }
 

@@ -36,7 +36,7 @@ use super::place::Places;
 use super::supervised::GIVES_WAY;
 use super::telemetry::{FrontEnd, InForce, Watched};
 use super::turn;
-use crate::serve::controllers::Controller;
+use crate::serve::controllers::{Claim, Controller};
 use crate::serve::{
     Holding, Running, ServeError, check_portal_count, tell_ready, thread_count, was_asked_to_end,
 };
@@ -106,7 +106,7 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
     });
     let ended = failed.map_or_else(|| served.map_err(of_serving), Err);
     if ended.is_ok() && gives_way.load(Ordering::Acquire) {
-        manager.give_way(fence.as_ref());
+        manager.give_way(fence.as_ref(), claim.as_ref());
     }
     drop(manager);
     fence.iter().for_each(Fence::end);
@@ -234,12 +234,18 @@ impl Manager<'_> {
 
     /// Ends the process, because the other controller is to have the pool, unless the process was
     /// asked to end: then it must not be restarted.
-    fn give_way(&mut self, fence: Option<&Fence>) {
+    fn give_way(&mut self, fence: Option<&Fence>, claim: Option<&Claim>) {
         if was_asked_to_end() {
             return;
         }
         // This management interface must end before the one of the next owner starts.
         drop(self.running.take());
+        // Nothing writes any more.
+        let end = claim.zip(self.opened.store.log_end());
+        let left = end.map_or(Ok(()), |(claim, end)| claim.leave(&end.to_string()));
+        left.unwrap_or_else(|error| {
+            tracing::debug!("the end of the log is not passed on: {error}")
+        });
         fence.into_iter().for_each(Fence::end);
         // Hosts wait: the system releases the rest faster than the process could.
         std::process::exit(GIVES_WAY.into());

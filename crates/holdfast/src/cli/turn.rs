@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use management::private;
 use serde_json::json;
-use store::{Follower, OpenOptions};
+use store::{Follower, LogEnd, OpenOptions};
 
 use super::args::{Common, FenceKind, ServeArgs};
 use super::config::Config;
@@ -40,6 +40,8 @@ pub struct Turn {
     pub takes_over: Option<u64>,
     /// The state of the pool that it has recovered by following.
     pub follower: Option<Follower>,
+    /// Where the log ends, if the previous owner has passed that on.
+    pub log_end: Option<LogEnd>,
     /// Connections of hosts that the previous owner handed over.
     pub handed: Option<HandedOver>,
     /// The fence, if the devices are reserved for it.
@@ -54,7 +56,7 @@ impl Turn {
     fn alone(kept: Kept) -> Self {
         let (own, gives_way) = (Controller::Ct0, Arc::default());
         let (claim, meeting, takes_over, follower) = (None, None, None, None);
-        let (handed, fence, addresses) = (None, None, None);
+        let (log_end, handed, fence, addresses) = (None, None, None, None);
         Self {
             own,
             claim,
@@ -62,6 +64,7 @@ impl Turn {
             kept,
             takes_over,
             follower,
+            log_end,
             handed,
             fence,
             gives_way,
@@ -70,7 +73,9 @@ impl Turn {
     }
 
     fn of_two(own: Controller, claim: Claim, meeting: Meeting, kept: Kept) -> Self {
-        Self { own, claim: Some(claim), meeting: Some(meeting), ..Self::alone(kept) }
+        // Another program may have left something else: nothing depends on it.
+        let log_end = claim.left().and_then(|line| line.parse().ok());
+        Self { own, claim: Some(claim), meeting: Some(meeting), log_end, ..Self::alone(kept) }
     }
 
     /// Returns the options for opening the store. With two controllers the pool keeps its version
@@ -79,7 +84,8 @@ impl Turn {
     pub fn store_options(&self, config: &Config) -> OpenOptions {
         let options = config.store_options();
         let upgrade = options.upgrade && self.meeting.is_none();
-        OpenOptions { takes_over: self.takes_over, upgrade, ..options }
+        let (takes_over, log_end) = (self.takes_over, self.log_end);
+        OpenOptions { takes_over, upgrade, log_end, ..options }
     }
 }
 

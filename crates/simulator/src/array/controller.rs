@@ -12,7 +12,7 @@ use front::transport::iscsi::Iscsi;
 use front::transport::{self, Opening};
 use front::{FrontEnd, Options, PortOptions, Wake, Wires};
 use iscsi::{InitiatorAccess, Limits};
-use store::{OpenOptions, Store};
+use store::{LogEnd, OpenOptions, Store};
 
 use super::channel::{SimChannel, Way};
 use super::chores::{Chore, Chores, volume_name};
@@ -178,17 +178,18 @@ impl Controller {
     /// # Errors
     /// Those of the array.
     pub fn open(disk: &Arc<SimDisk>, setup: &Setup, clock: &Arc<SimClock>) -> Result<Self, String> {
-        Self::open_as(disk, setup, clock, None)
+        Self::open_as(disk, setup, clock, (None, None))
     }
 
-    /// The same, taking over from a controller of this incarnation.
+    /// The same, taking over from a controller of this incarnation, which has left a log with this
+    /// end.
     fn open_as(
         disk: &Arc<SimDisk>,
         setup: &Setup,
         clock: &Arc<SimClock>,
-        takes_over: Option<u64>,
+        (takes_over, log_end): (Option<u64>, Option<LogEnd>),
     ) -> Result<Self, String> {
-        let options = OpenOptions { takes_over, ..setup.options.clone() };
+        let options = OpenOptions { takes_over, log_end, ..setup.options.clone() };
         let store = Arc::new(Store::open(disk.clone(), options).map_err(text)?);
         let array = Arc::new(Array::open(store.clone(), false).map_err(text)?);
         let (id, size) = array.token_volume();

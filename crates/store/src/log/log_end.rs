@@ -4,7 +4,8 @@
 //! damaged. Only later records can show which: the next one has a copy of its header and entries,
 //! and any of them may say that it was flushed. Usually there is none, and this is what takes most
 //! of the time of a takeover. So that is examined first, in one sequential pass over the rest of
-//! the segment and the next one.
+//! the segment and the next one. In a planned switch the previous owner knows the end, and nothing
+//! needs to be searched: see [`crate::LogEnd`].
 
 use format::Place;
 use format::log::LogPosition;

@@ -61,7 +61,7 @@ pub(crate) struct LogReader<'a> {
     /// record can be.
     next: Option<(u32, Vec<Entrance>)>,
     /// Where the log is known to end.
-    pub(super) end: Option<LogPosition>,
+    pub(crate) end: Option<LogPosition>,
 }
 
 /// The content of a location where the first record of a segment can be.

@@ -86,7 +86,8 @@ impl Recovery {
         let checkpointer = may_write.then_some(&mut self.checkpointer);
         let mut relief = Relief::new(checkpointer, log_bytes, self.dead);
         let of = (&self.superblock, self.last);
-        replay::replay(&self.world, &mut self.writer, of, &mut relief)?;
+        let end = self.options.log_end;
+        replay::replay(&self.world, &mut self.writer, of, (end, &mut relief))?;
         let Self { world, mut writer, checkpointer, options, .. } = self;
         release_staged(&world, &mut writer.state);
         world.comparisons.forget_sessions();

@@ -6,6 +6,7 @@ use format::{RecordHeader, SegmentState, Superblock};
 use crate::StoreError;
 use crate::apply::apply_all;
 use crate::apply::bring::Payload;
+use crate::handover::LogEnd;
 use crate::log::log_reader::LogReader;
 use crate::log::mend::{SealedAgain, mend_record, seal_again};
 use crate::log::plausible::{check_log_segments, payload_is_intact};
@@ -25,17 +26,23 @@ pub(super) struct Applied {
     pub(super) epoch: u64,
 }
 
-/// Replays the log from the writer's position to its end; `last` is the record before that.
+/// Replays the log from the writer's position to its end; `last` is the record before that, and
+/// `end` is where the previous owner of the pool says that the log ends.
 pub(super) fn replay(
     world: &World,
     writer: &mut Writer,
     (superblock, last): (&Superblock, Option<Applied>),
-    relief: &mut Relief<'_>,
+    (end, relief): (Option<LogEnd>, &mut Relief<'_>),
 ) -> Result<(), StoreError> {
     let mut epoch = last.map_or(0, |last| last.epoch);
-    let mut reader = LogReader::reading_ahead(&world.medium);
-    let mut fetching = Fetching::new(world);
     let mut position = writer.log.position();
+    let end = end.filter(|end| end.epoch == superblock.epoch).map(|end| end.position);
+    let mut reader = match end == Some(position) {
+        true => LogReader::of_headers(&world.medium),
+        false => LogReader::reading_ahead(&world.medium),
+    };
+    reader.end = end;
+    let mut fetching = Fetching::new(world);
     let mut applied = None;
     open_segments(writer, &position, epoch)?;
     loop {

@@ -10,6 +10,7 @@ use segments::{
 };
 
 use super::*;
+use crate::LogEnd;
 
 /// Leaves that the log changes: each has to be read.
 const LEAVES: u64 = 600;
@@ -236,19 +237,34 @@ fn recovery_repeats_failed_reads_of_a_channel() {
 /// It was examined three times, which was most of what a takeover waited for.
 #[test]
 fn what_follows_the_log_is_read_once() {
+    let (blocks, after) = read_by_an_opening(|_| None);
+    // Besides, at most one window before the end, and the checkpoint, which is small here.
+    assert!((after..after + 512).contains(&blocks), "{blocks} blocks, of {after} after the log");
+}
+
+/// In a planned switch nothing that follows the log is searched.
+#[test]
+fn what_follows_a_known_end_of_the_log_is_not_searched() {
+    let (blocks, after) = read_by_an_opening(Store::log_end);
+    // One window, in which the last record is, and four ahead of it.
+    assert!(blocks < 6 * 256, "{blocks} blocks, of {after} after the log");
+}
+
+/// Opens a pool, with what `log_end` returns; returns the number of blocks that this reads, and of
+/// those after the log in its segment and the next one.
+fn read_by_an_opening(log_end: impl Fn(&Store) -> Option<LogEnd>) -> (u64, u64) {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, MIB);
     write(&store, id, 0, &distinct(8, 1)).unwrap();
     let at = store.writer.lock().log.position();
+    let options = OpenOptions { log_end: log_end(&store), ..OpenOptions::default() };
     drop(store);
     let counted = Arc::new(Counted::default());
     let below = Arc::new(Local::over(disk));
     let segments: Arc<dyn Segments> = Arc::new(Channelled { below, counted: counted.clone() });
-    let store = Store::open(Shared::from(segments), OpenOptions::default()).unwrap();
+    let store = Store::open(Shared::from(segments), options).unwrap();
+    let blocks = counted.blocks();
     assert_eq!(read(&store, id, 0, 8), distinct(8, 1));
     let rows = u64::from(store.world.medium.geometry().rows());
-    let behind = 2 * rows - u64::from(at.block);
-    // Besides, at most one window before the end, and the checkpoint, which is small here.
-    let blocks = counted.blocks();
-    assert!((behind..behind + 512).contains(&blocks), "{blocks} blocks, of {behind} after the log");
+    (blocks, 2 * rows - u64::from(at.block))
 }

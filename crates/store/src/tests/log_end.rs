@@ -323,3 +323,37 @@ fn a_record_is_found_after_a_location_that_is_neither_writable_nor_readable() {
         assert_sound(&store);
     }
 }
+
+/// The known end of the log saves a search, and nothing else.
+#[test]
+fn a_record_at_the_known_end_of_the_log_is_applied() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, 8 * MIB);
+    write(&store, id, 0, &distinct(8, 1)).unwrap();
+    let log_end = store.log_end();
+    assert!(log_end.is_some(), "everything is durable");
+    write(&store, id, 8, &distinct(8, 2)).unwrap();
+    drop(store);
+    let options = OpenOptions { log_end, ..OpenOptions::default() };
+    let store = Store::open(disk, options).unwrap();
+    assert_eq!(read(&store, id, 0, 8), distinct(8, 1));
+    assert_eq!(read(&store, id, 8, 8), distinct(8, 2));
+}
+
+/// The end of an earlier epoch hides no loss.
+#[test]
+fn the_known_end_of_the_log_counts_only_in_its_epoch() {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, 8 * MIB);
+    write(&store, id, 0, &distinct(8, 1)).unwrap();
+    let log_end = store.log_end();
+    drop(store);
+    let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+    assert_eq!(log_end.map(|end| end.position), Some(position(&store)));
+    let first = position(&store);
+    (0..3).for_each(|at| write(&store, id, at * 8, &distinct(8, 7000 + at)).unwrap());
+    spoil(&disk, &store, first);
+    drop(store);
+    let options = OpenOptions { log_end, ..OpenOptions::default() };
+    assert!(Store::open(disk.clone(), options).is_err(), "an acknowledged write would be lost");
+}

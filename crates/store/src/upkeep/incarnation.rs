@@ -7,13 +7,22 @@ use format::FormatVersion;
 use crate::log::incarnation::Incarnation;
 use crate::log::plausible::ID_END;
 use crate::upkeep::Store;
-use crate::{Durability, StoreError};
+use crate::{Durability, LogEnd, StoreError};
 
 impl Store {
     /// Returns whether everything acknowledged is in the log, durably (`durability = "commit"`):
     /// the next opening then needs no checkpoint.
     pub fn answers_are_durable(&self) -> bool {
         self.options.durability == Durability::Commit
+    }
+
+    /// Returns where the log ends, for the process that opens the pool next; `None` if something is
+    /// not durable, or a record is being written. Call it when nothing writes any more.
+    pub fn log_end(&self) -> Option<LogEnd> {
+        let writer = self.writer.lock();
+        let (log, position) = (&writer.log, writer.log.position());
+        let is_settled = position == log.end() && log.is_durable() && !writer.has_failed();
+        is_settled.then(|| LogEnd { epoch: log.epoch(), position })
     }
 
     /// Returns the incarnation of the pool: that of the last opening for use. It has been durable

@@ -7,9 +7,13 @@
 //!
 //! A waiting process holds a second lock, the *turn*, and so precedes a process that was restarted
 //! in the meantime: that one knows nothing of the previous owner, and would begin with a power on.
+//!
+//! An owner that gives the pool up leaves a line in the file for the next one ([`Claim::leave`]).
+//! Only the process that has the claim reads or writes it, and each takes it out at once, so that
+//! none is found twice.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::thread;
@@ -22,12 +26,15 @@ use super::Meeting;
 
 /// How long a free claim is left to the process that has the turn, which may have been stopped.
 const LEFT_FOR: Duration = Duration::from_secs(1);
+/// The longest line that is read.
+const LINE_BYTES_MAX: u64 = 1024;
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The pool belongs to this process until this is dropped.
 #[derive(Debug)]
 pub struct Claim {
-    _file: File,
+    file: File,
+    left: Option<String>,
 }
 
 impl Claim {
@@ -43,13 +50,13 @@ impl Claim {
                 return Ok(None);
             }
             if began.elapsed() >= LEFT_FOR {
-                return Ok(Some(Self { _file: claim }));
+                return Self::of(claim).map(Some);
             }
             lock(&claim, FlockOperation::Unlock)?;
             thread::sleep(LOOK_INTERVAL);
         }
         let is_free = lock(&claim, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(is_free.then_some(Self { _file: claim }))
+        is_free.then(|| Self::of(claim)).transpose()
     }
 
     /// Waits for the claim. `has_turn` is called when this process has the turn: only then is it
@@ -64,7 +71,30 @@ impl Claim {
         has_turn();
         let claim = open(&meeting.claim)?;
         lock(&claim, FlockOperation::LockExclusive)?;
-        Ok(Self { _file: claim })
+        Self::of(claim)
+    }
+
+    /// Takes the line out of the locked file.
+    fn of(file: File) -> io::Result<Self> {
+        let mut left = String::new();
+        // What is no text was not left by an owner.
+        let is_text = (&file).take(LINE_BYTES_MAX).read_to_string(&mut left).is_ok();
+        file.set_len(0)?;
+        let left = left.strip_suffix('\n').filter(|_| is_text).map(str::to_owned);
+        Ok(Self { file, left })
+    }
+
+    /// Returns the line that the previous owner has left; `None` if it did not give the pool up.
+    pub fn left(&self) -> Option<&str> {
+        self.left.as_deref()
+    }
+
+    /// Leaves a line for the next owner, at the end of this process.
+    ///
+    /// # Errors
+    /// If the file can't be written.
+    pub fn leave(&self, line: &str) -> io::Result<()> {
+        (&self.file).write_all(format!("{line}\n").as_bytes())
     }
 }
 

@@ -63,6 +63,24 @@ fn a_claim_has_one_holder_and_passes_to_the_one_waiting() {
 }
 
 #[test]
+fn the_next_holder_of_a_claim_finds_what_was_left_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let meeting = meeting(directory.path());
+    let claim = had(&meeting);
+    assert_eq!(claim.left(), None);
+    claim.leave("the end").unwrap();
+    drop(claim);
+    let claim = had(&meeting);
+    assert_eq!(claim.left(), Some("the end"));
+    drop(claim);
+    assert_eq!(had(&meeting).left(), None);
+    for partial in [&b"cut off"[..], b"\xff\n", &[b'a'; 5000]] {
+        std::fs::write(&meeting.claim, partial).unwrap();
+        assert_eq!(had(&meeting).left(), None);
+    }
+}
+
+#[test]
 fn a_waiting_controller_gets_the_claim_before_a_later_one() {
     let directory = tempfile::tempdir().unwrap();
     let meeting = meeting(directory.path());

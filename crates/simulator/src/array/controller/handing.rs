@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use front::{Untold, transport};
+use store::LogEnd;
 
 use super::super::network::{Link, Network};
 use super::super::sockets::Sockets;
@@ -13,6 +14,7 @@ use crate::disk::SimDisk;
 /// What remains of an array.
 pub struct Left {
     incarnation: u64,
+    log_end: Option<LogEnd>,
     connections: Vec<(Link, transport::Handed, Untold)>,
 }
 
@@ -57,7 +59,8 @@ impl Controller {
         if is_volatile {
             self.store.checkpoint().map_err(text)?;
         }
-        Ok(Left { incarnation, connections })
+        let log_end = self.store.log_end();
+        Ok(Left { incarnation, log_end, connections })
     }
 
     /// Opens the pool that another array has left, and continues with its connections.
@@ -70,7 +73,7 @@ impl Controller {
         clock: &Arc<SimClock>,
         left: Left,
     ) -> Result<Self, String> {
-        let mut array = Self::open_as(disk, setup, clock, Some(left.incarnation))?;
+        let mut array = Self::open_as(disk, setup, clock, (Some(left.incarnation), left.log_end))?;
         let links: Vec<Link> = left.links().collect();
         let known = left.connections.into_iter().map(|(_, handed, untold)| (handed, untold));
         let expected = array.shared.expect(known.collect());

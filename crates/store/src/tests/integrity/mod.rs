@@ -30,6 +30,7 @@ pub(super) const COLD: OpenOptions = OpenOptions {
     upgrade: true,
     discard: false,
     takes_over: None,
+    log_end: None,
 };
 
 /// A pool with content of all kinds: a volume with data, zeros, patterns and holes, a second one

@@ -15,6 +15,7 @@ const COLD: OpenOptions = OpenOptions {
     upgrade: true,
     discard: false,
     takes_over: None,
+    log_end: None,
 };
 
 /// Blocks of the device, and the blocks of volumes that are read from each.
