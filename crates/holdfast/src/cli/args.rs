@@ -5,12 +5,12 @@ mod alert;
 mod array;
 mod common;
 mod directory;
+mod environment;
 mod group;
 mod notify;
 mod pod;
 mod pool;
 mod reach;
-mod said;
 mod serve;
 mod volume;
 mod volume_group;
@@ -220,7 +220,7 @@ pub enum HostVerb {
         remove_iqn: Vec<String>,
         #[command(flatten)]
         chap: ChapArgs,
-        /// Let it log in without CHAP from now on.
+        /// Allow it to log in without CHAP from now on.
         #[arg(long, conflicts_with = "chap_user")]
         no_chap: bool,
     },
@@ -279,7 +279,7 @@ pub struct ApiArgs {
     pub data: Option<String>,
 }
 
-/// A shell that completions are made for.
+/// A shell that completions are generated for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Shell {
     Bash,
@@ -287,7 +287,7 @@ pub enum Shell {
     Fish,
 }
 
-/// What `completion --help` ends with.
+/// The end of `completion --help`.
 const COMPLETION: &str = "\
 For this user, in each new shell:
   bash  echo 'source <(holdfast completion bash)' >> ~/.bashrc
@@ -328,16 +328,16 @@ pub struct SalvageArgs {
     pub cut_log: bool,
 }
 
-/// What `salvage --help` ends with.
+/// The end of `salvage --help`.
 const SALVAGE: &str = "\
-In DIR are then, for each volume and snapshot:
+DIR then contains, for each volume and snapshot:
   NAME.raw      its content, byte by byte; lost and unwritten ranges are holes
   NAME.lost     its lost ranges: first byte, bytes, and why; only if there are any
-and salvage.json, a report of all of it.
+and salvage.json, a report of everything.
 
 Exit codes:
   0  everything was intact
-  1  something is lost, and was reported; or the pool refused: standard error says why
+  1  data is lost, as reported; or the pool refused the request: standard error says why
   2  the command line or the configuration is invalid
   4  this machine failed: a file, a device or an address is not available";
 

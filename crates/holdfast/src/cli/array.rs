@@ -83,12 +83,12 @@ pub(super) fn or_else(text: String, if_empty: &str) -> String {
 fn ntp(common: &Common, found: TimeServers) -> Result<(), Failure> {
     let offset = |one: &TimeServer| one.offset_s.map(|offset_s| format!("{offset_s:+.3} s"));
     let row = |one: &TimeServer| {
-        let error = one.error.clone().unwrap_or_else(|| "it answers".into());
+        let error = one.error.clone().unwrap_or_else(|| "answers".into());
         vec![one.server.clone(), offset(one).unwrap_or_else(|| "-".into()), error]
     };
     let columns = [("SERVER", Align::Left), ("OFFSET", Align::Right), ("OUTCOME", Align::Left)];
     let rows: Vec<_> = found.time_servers.iter().map(row).collect();
-    let nothing = "No time server is asked: holdfast array set --ntp-servers names some.";
+    let nothing = "No time server is set. Set some: holdfast array set --ntp-servers HOST";
     show(common.form, &found, || table(&columns, &rows, nothing))?;
     match found.time_servers.iter().filter(|one| one.error.is_some()).count() {
         0 => Ok(()),

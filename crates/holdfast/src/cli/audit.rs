@@ -20,8 +20,8 @@ pub fn run(common: &Common, options: &AuditArgs) -> Result<(), Failure> {
         ("REQUEST", Align::Left),
     ];
     let nothing = match (&options.user, &options.action, &options.text) {
-        (None, None, None) => "Nothing was changed yet.",
-        _ => "Nothing of that kind was changed, as far as the log goes back.",
+        (None, None, None) => "No changes yet.",
+        _ => "The log has no such changes.",
     };
     show(common.form, &entries, || {
         let row = |entry: &AuditEntry| {
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_given_is_asked_for() {
+    fn only_given_conditions_are_sent() {
         let all = AuditArgs { limit: 50, user: None, action: None, text: None };
         assert_eq!(path(&all), "/v1/audit?limit=50");
         let some = AuditArgs { user: Some("anna".into()), text: Some("a&b".into()), ..all };

@@ -124,7 +124,7 @@ impl Client {
             .header("authorization", format!("Bearer {}", self.address.token))
             .header("content-type", "application/json")
             .body(Full::new(Bytes::copy_from_slice(body)))
-            .map_err(|error| Failure::Usage(format!("{path} can't be asked for: {error}")))?;
+            .map_err(|error| Failure::Usage(format!("{path} can't be requested: {error}")))?;
         let answer =
             self.runtime.block_on(async { timeout(ANSWER_TIMEOUT, self.exchange(request)).await });
         let (status, bytes) =
@@ -167,11 +167,11 @@ async fn converse(
 
 fn refusal(status: StatusCode, body: &[u8], api: &ApiPlace) -> Failure {
     let own = serde_json::from_slice::<api::Refusal>(body).map(|refusal| refusal.message);
-    let told = own.or_else(|_| {
+    let reported = own.or_else(|_| {
         let refusal = serde_json::from_slice::<api::rest::RestRefusal>(body)?;
         Ok::<_, serde_json::Error>(several(refusal))
     });
-    match told {
+    match reported {
         Ok(text) if status == StatusCode::UNAUTHORIZED => Failure::Unreachable(text),
         Ok(text) => Failure::Refused(text),
         Err(_) => Failure::Unreachable(format!("{api} answers {status}: this is not an array")),
@@ -181,9 +181,9 @@ fn refusal(status: StatusCode, body: &[u8], api: &ApiPlace) -> Failure {
 /// Returns the messages of a refusal, without duplicates. The short messages that other clients
 /// know contain neither the object nor what to do.
 fn several(refusal: api::rest::RestRefusal) -> String {
-    let mut told: Vec<String> = refusal.errors.iter().map(RestFault::at_length).collect();
-    told.dedup();
-    told.join(" ")
+    let mut reported: Vec<String> = refusal.errors.iter().map(RestFault::at_length).collect();
+    reported.dedup();
+    reported.join(" ")
 }
 
 /// Returns a body as JSON.
@@ -194,7 +194,7 @@ pub fn encode(body: &impl Serialize) -> Result<Vec<u8>, Failure> {
 /// Parses a response.
 pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(body)
-        .map_err(|error| Failure::Unreachable(format!("the answer can't be understood: {error}")))
+        .map_err(|error| Failure::Unreachable(format!("the response can't be parsed: {error}")))
 }
 
 /// Escapes a name for a path or a query: everything but letters, digits, `-` and `_`.

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_named_is_what_the_verb_means() {
+    fn arguments_complete_to_the_kind_that_the_verb_takes() {
         let kind = |verbs: &str, argument| {
             kind(&verbs.split(' ').map(str::to_owned).collect::<Vec<_>>(), argument)
         };
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn every_verb_is_still_what_it_was() {
+    fn the_completed_command_line_is_consistent() {
         command().debug_assert();
     }
 }

@@ -250,7 +250,7 @@ impl Config {
             return Err("checkpoint_log must be at least 16M".into());
         }
         if self.scrub_rate < SCRUB_RATE_MIN {
-            return Err("scrub_rate must be at least 1M; scrub = \"off\" ends it".into());
+            return Err("scrub_rate must be at least 1M; scrub = \"off\" disables it".into());
         }
         if self.threads > THREADS_MAX {
             return Err(format!("threads must be at most {THREADS_MAX}"));
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_has_a_quarter_of_the_sessions_whatever_that_is() {
+    fn one_address_gets_a_quarter_of_any_number_of_sessions() {
         let of = |sessions| {
             IscsiLimits { sessions, ..IscsiLimits::default() }.limits().sessions_per_address
         };
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_can_be_said_and_nothing_must() {
+    fn every_setting_is_accepted_and_none_is_required() {
         load("").unwrap();
         let config = load(
             "durability = \"flush\"\nmemory = \"1G\"\ncheckpoint_log = 67108864\n\
@@ -350,13 +350,13 @@ mod tests {
 
     #[test]
     fn a_fault_is_reported_with_its_line() {
-        for (text, told) in [
+        for (text, reported) in [
             ("\nmemroy = 1", "line 2"),
             ("durability = \"sometimes\"", "line 1"),
             ("\n\nmemory = \"lots\"", "line 3"),
             ("memory = -1", "a size looks like"),
             ("memory = \"1M\"", "64M"),
-            ("\ncache = \"1G\"", "line 2: `cache` is gone: `memory`"),
+            ("\ncache = \"1G\"", "line 2: `cache` was replaced by `memory`"),
             ("threads = 1000", "256"),
             ("scrub = \"weekly\"", "7d"),
             ("scrub_rate = \"1K\"", "1M"),
@@ -387,7 +387,7 @@ mod tests {
             ("\npool = 1", "line 2"),
         ] {
             let error = load(text).unwrap_err();
-            assert!(error.contains(told) && !error.contains('\n'), "{text:?}: {error}");
+            assert!(error.contains(reported) && !error.contains('\n'), "{text:?}: {error}");
         }
     }
 }

@@ -63,7 +63,7 @@ pub fn connect(common: &Common, options: &ConnectArgs) -> Result<(), Failure> {
         let made = make(&client, &pair(volume, "host_group_names", group)?, *lun)?;
         let lun = first(made.clone())?.lun;
         return show(common.form, &made, || {
-            format!("The hosts of {group} see volume {volume} as LUN {lun} now.\n")
+            format!("The hosts of {group} now see volume {volume} as LUN {lun}.\n")
         });
     }
     let host = host(with)?;
@@ -71,7 +71,7 @@ pub fn connect(common: &Common, options: &ConnectArgs) -> Result<(), Failure> {
     show(common.form, &made, || {
         let Line { volume, host, lun, .. } = &made;
         let host = host.as_deref().unwrap_or_default();
-        format!("Host {host} sees volume {volume} as LUN {lun} now.\n")
+        format!("Host {host} now sees volume {volume} as LUN {lun}.\n")
     })
 }
 
@@ -132,7 +132,7 @@ pub fn run(common: &Common, verb: &ConnectionVerb) -> Result<(), Failure> {
     let query = query.collect::<Result<Vec<_>, _>>()?.join("&");
     let found = listing.of(lines(&Client::find(common)?, &query)?)?;
     show(common.form, &found, || {
-        listed(&found, "No connections. Make one: holdfast connect VOLUME HOST")
+        listed(&found, "No connections. Connect a volume: holdfast connect VOLUME HOST")
     })
 }
 

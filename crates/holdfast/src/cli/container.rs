@@ -49,7 +49,7 @@ impl Of {
         show(form, &made, || {
             let Self { title, separator, .. } = self;
             let next = format!("holdfast volume create {}{separator}NAME --size SIZE", made.name);
-            format!("{title} {} is made. Make a volume in it: {next}\n", made.name)
+            format!("{title} {} was created. Create a volume in it: {next}\n", made.name)
         })
     }
 
@@ -64,7 +64,7 @@ impl Of {
         let renamed = self.patch(client, name, "", &json!({ "name": new_name }))?;
         show(form, &renamed, || {
             let title = self.title;
-            format!("{title} {name} is called {} now, and so are its volumes.\n", renamed.name)
+            format!("{title} {name} was renamed to {}, with its volumes.\n", renamed.name)
         })
     }
 
@@ -72,7 +72,10 @@ impl Of {
     pub fn recover(&self, client: &Client, form: Form, name: &str) -> Result<(), Failure> {
         let back = self.patch(client, name, "", &json!({ "destroyed": false }))?;
         show(form, &back, || {
-            format!("{} {name} is back, with the volumes that went with it.\n", self.title)
+            format!(
+                "{} {name} was recovered, with the volumes that were destroyed with it.\n",
+                self.title
+            )
         })
     }
 
@@ -117,7 +120,7 @@ impl Of {
         show(form, &all, || {
             let rows: Vec<_> = all.iter().map(row).collect();
             let (title, verb) = (self.title.to_lowercase(), self.verb);
-            table(&columns, &rows, &format!("No {title}s. Make one: holdfast {verb} create NAME"))
+            table(&columns, &rows, &format!("No {title}s. Create one: holdfast {verb} create NAME"))
         })
     }
 }

@@ -113,8 +113,8 @@ fn wait(
             None => {
                 let seconds = WITHIN.as_secs();
                 return Err(Failure::Machine(format!(
-                    "{what} in {seconds} s, as far as can be seen here: look at its log, and of \
-                     two machines, ask on the other one"
+                    "{what} within {seconds} s, as seen from here: look at its log and, with two \
+                     machines, run this on the other one"
                 )));
             }
         }

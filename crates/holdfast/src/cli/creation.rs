@@ -46,7 +46,7 @@ pub fn make(common: &Common, asked: &Asked) -> Result<(), Failure> {
     }
     let is_one = asked.places.len() == 1 && !asked.places[0].metadata().is_ok_and(|m| !m.is_dir());
     if asked.devices.is_some() && !is_one {
-        let text = "--devices makes several files in one directory: name that, and no other place";
+        let text = "--devices creates several files in one directory: give only that directory";
         return Err(Failure::Usage(text.into()));
     }
     let mut directories = Vec::new();
@@ -62,17 +62,17 @@ pub fn make(common: &Common, asked: &Asked) -> Result<(), Failure> {
     }
     let (places, size) = made?;
     let first = &places[0];
-    let mut told = json!({
+    let mut reported = json!({
         "pool": first.pool,
         "data": first.data,
         "capacity_bytes": size.capacity_bytes,
     });
     if places.len() > 1 {
-        told["devices"] = places.iter().map(|place| json!(place.data)).collect();
-        told["may_fail"] = json!(size.may_fail());
-        told["spares"] = json!(size.spares);
+        reported["devices"] = places.iter().map(|place| json!(place.data)).collect();
+        reported["may_fail"] = json!(size.may_fail());
+        reported["spares"] = json!(size.spares);
     }
-    show(common.form, &told, || text_of(&places, &size))
+    show(common.form, &reported, || text_of(&places, &size))
 }
 
 fn text_of(places: &[Place], size: &Size) -> String {
@@ -83,7 +83,7 @@ fn text_of(places: &[Place], size: &Size) -> String {
         paths.collect::<Vec<_>>().join(between)
     };
     format!(
-        "Pool made: {}, {}.\nServe it: holdfast serve {} --iscsi 127.0.0.1:3260 \
+        "Pool created: {}, {}.\nServe it: holdfast serve {} --iscsi 127.0.0.1:3260 \
          --api 127.0.0.1:3280\n",
         list(|place| &place.data, "", ", "),
         size.text(),
@@ -103,7 +103,7 @@ fn make_directories(
                 .recursive(true)
                 .mode(0o700)
                 .create(path)
-                .map_err(|error| Failure::of_file("make the directory", path, &error))?;
+                .map_err(|error| Failure::of_file("create the directory", path, &error))?;
             directories.push(path.clone());
         }
         fs::canonicalize(path).map_err(|error| Failure::of_file("use", path, &error))
@@ -278,6 +278,6 @@ pub fn check_blank(device: &Path) -> Result<(), Failure> {
     }
     let device = device.display();
     Err(Failure::Refused(format!(
-        "{device} is not blank: something stands in its first MiB; --force overwrites it"
+        "{device} is not blank: its first MiB contains data; --force overwrites it"
     )))
 }

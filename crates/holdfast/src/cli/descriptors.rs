@@ -103,7 +103,7 @@ fn raise() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let most = Rlimit { current: limit.maximum, maximum: limit.maximum };
     if let Err(error) = setrlimit(Resource::Nofile, most) {
-        tracing::warn!("the limit of open files stays as it is: {error}");
+        tracing::warn!("can't raise the limit of open files: {error}");
     }
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_shares_together_are_never_more_than_there_is() {
+    fn all_shares_together_never_exceed_the_limit() {
         for (threads, portals, devices) in [(1, 1, 1), (8, 2, 2), (8, 2, 18), (64, 256, 1)] {
             let needs = Needs { threads, portals, devices, has_link: false };
             let (own, needed) = (needs.own(), needs.with_all_connections());
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_over_the_network_takes_what_it_needs_of_all_hosts() {
+    fn a_network_link_takes_its_descriptors_from_those_of_hosts() {
         let needs = Needs { threads: 8, portals: 2, devices: 2, has_link: true };
         for limit in (needs.own() + 8..needs.with_all_connections() + 100).step_by(97) {
             let Shares { hosts, management, forwarded } = Shares::of(limit, needs);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_raised_to_what_is_allowed() {
+    fn the_soft_limit_is_raised_to_the_hard_limit() {
         assert_eq!(raise(), getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX));
     }
 }

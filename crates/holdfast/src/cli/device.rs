@@ -22,7 +22,8 @@ const SLOW_US: u64 = 20_000;
 /// Shows the devices of the pool, and adds, replaces or removes devices.
 pub fn run(common: &Common, verb: &DeviceVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
-    let told = |device: &Device, text: &str| show(common.form, device, || format!("{text}\n"));
+    let show_device =
+        |device: &Device, text: &str| show(common.form, device, || format!("{text}\n"));
     match verb {
         DeviceVerb::List { counters, health } => {
             let found: Devices = client.get("/v1/devices")?;
@@ -34,7 +35,7 @@ pub fn run(common: &Common, verb: &DeviceVerb) -> Result<(), Failure> {
         }
         DeviceVerb::Add { place, force } => {
             let device = add(&client, place, None, *force)?;
-            told(&device, &came(&device))
+            show_device(&device, &came(&device))
         }
         DeviceVerb::Replace { number, place, force } => {
             let device = add(&client, place, Some(*number), *force)?;
@@ -43,41 +44,41 @@ pub fn run(common: &Common, verb: &DeviceVerb) -> Result<(), Failure> {
                 true => came(&device),
                 false => format!("{} Device {number} is out of the pool.", came(&device)),
             };
-            told(&device, &text)
+            show_device(&device, &text)
         }
         DeviceVerb::Remove { number } => {
             client.delete(&format!("/v1/devices/{number}"))?;
             let found: Devices = client.get("/v1/devices")?;
             let left = found.devices.iter().find(|device| device.number == *number);
             let parts = left.and_then(|device| device.parts).map(|parts| parts.used);
-            let told = json!({ "removed": number, "parts_left": parts.unwrap_or_default() });
-            show(common.form, &told, || match parts {
-                None => format!("Device {number} is not one of the pool's any more.\n"),
+            let reported = json!({ "removed": number, "parts_left": parts.unwrap_or_default() });
+            show(common.form, &reported, || match parts {
+                None => format!("Device {number} was removed from the pool.\n"),
                 Some(parts) => format!(
-                    "Device {number} is emptied: {parts} parts go to the others, and then it is \
-                     not one of the pool's any more. holdfast device list says how far it is; \
-                     holdfast device return {number} has it stay.\n"
+                    "Device {number} is being emptied: {parts} parts are moved to the others, and \
+                     then it is removed from the pool. holdfast device list shows the progress; \
+                     holdfast device return {number} keeps it.\n"
                 ),
             })
         }
         DeviceVerb::Fail { number } => {
             let device = set_state(&client, *number, DeviceState::Out)?;
-            let instead = format!("holdfast device return {number} takes it back");
-            told(&device, &format!("Device {number} is out: nothing is asked of it. {instead}."))
+            let instead = format!("holdfast device return {number} brings it back");
+            show_device(&device, &format!("Device {number} is out, and is not used. {instead}."))
         }
         DeviceVerb::Return { number } => {
             let device = set_state(&client, *number, DeviceState::In)?;
-            told(&device, &came(&device))
+            show_device(&device, &came(&device))
         }
         DeviceVerb::Identify { number } => {
             let path = format!("/v1/devices/{number}/identify");
             let device: Device = client.post(&path, &json!({}))?;
             let text = format!(
-                "{} is read for 10 seconds: look which device is active. There is no light that \
-                 could be switched on.",
+                "{} is being read for 10 seconds: look for the active device. No locate light is \
+                 switched on.",
                 device.name
             );
-            told(&device, &text)
+            show_device(&device, &text)
         }
     }
 }
@@ -105,7 +106,7 @@ fn came(device: &Device) -> String {
     let Device { number, name, .. } = device;
     match device.state {
         DeviceState::CatchingUp => format!(
-            "Device {number} ({name}) is catching up; holdfast device list says how far it is."
+            "Device {number} ({name}) is catching up; holdfast device list shows the progress."
         ),
         _ => format!("Device {number} ({name}) is {}.", in_words(device.state)),
     }
@@ -199,7 +200,7 @@ fn device_table(devices: &[Device]) -> String {
         ("TRANSFERS", Align::Left),
         ("OK", Align::Right),
         ("FAILED", Align::Right),
-        ("UNDER WAY", Align::Right),
+        ("IN FLIGHT", Align::Right),
         ("BYTES", Align::Right),
         ("LATENCY", Align::Right),
         ("SLOW", Align::Right),
@@ -243,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn several_devices_have_a_row_each_and_their_transfers_together() {
+    fn several_devices_have_a_row_each_and_a_total() {
         let device = |number, state| Device {
             number,
             name: format!("/{number}"),
@@ -265,14 +266,14 @@ mod tests {
         let devices = vec![device(0, DeviceState::In), catching_up, out, leaving];
         let together = Some(Device { name: "pool".into(), ..Device::default() });
         let text = text_of(&Devices { devices, together });
-        for told in [
+        for reported in [
             "catching up, 1 GiB of 4 GiB, 2 h 5 min left",
             "Device 2 is out: a write failed.",
             "out, 1 min 5 s left",
             "in, emptied, 9 s left",
             "together",
         ] {
-            assert!(text.contains(told), "{text}");
+            assert!(text.contains(reported), "{text}");
         }
     }
 

@@ -77,8 +77,8 @@ fn text(settings: &DirectorySettings) -> String {
         false => NONE.to_owned(),
     };
     let certificate = match settings.ca_certificate.is_empty() {
-        true => "of the authorities that the machine trusts",
-        false => "of those that are given",
+        true => "the authorities of the array's machine",
+        false => "those that were set",
     };
     facts(&[
         ("Users may log in", if settings.enabled { "yes" } else { "no" }.to_owned()),
@@ -86,9 +86,9 @@ fn text(settings: &DirectorySettings) -> String {
         ("Base DN", or_else(settings.base_dn.clone(), NONE)),
         ("Binds as", bound),
         ("Certificates", certificate.to_owned()),
-        ("Attribute of logins", or_else(settings.user_login.clone(), "uid or sAMAccountName")),
-        ("Class of users", or_else(settings.user_class.clone(), "any")),
-        ("Roles of groups", or_else(roles.join("; "), NONE)),
+        ("Login attribute", or_else(settings.user_login.clone(), "uid or sAMAccountName")),
+        ("User class", or_else(settings.user_class.clone(), "any")),
+        ("Group roles", or_else(roles.join("; "), NONE)),
     ])
 }
 
@@ -100,7 +100,7 @@ fn test(common: &Common, found: DirectoryServers) -> Result<(), Failure> {
     };
     let columns = [("SERVER", Align::Left), ("OUTCOME", Align::Left)];
     let rows: Vec<_> = found.servers.iter().map(row).collect();
-    let nothing = "No server is set: holdfast directory set --uri names some.";
+    let nothing = "No server is set. Set one: holdfast directory set --uri URI";
     show(common.form, &found, || table(&columns, &rows, nothing))?;
     match found.servers.iter().filter(|one| one.error.is_some()).count() {
         0 => Ok(()),

@@ -99,7 +99,7 @@ impl Registered {
         }
         if registered.paths.is_empty() {
             tracing::warn!(
-                "no verb finds this array by itself: name it with --api and --token-file"
+                "verbs can't find this array by themselves: give --api and --token-file"
             );
         }
         registered
@@ -110,7 +110,7 @@ impl Registered {
         // The one in the pool last: a process that sees it there finds the others, too.
         for path in self.paths.iter().rev() {
             if let Err(error) = write_run_file(path, run) {
-                tracing::warn!("{} stays as it was: {error}", path.display());
+                tracing::warn!("can't update {}: {error}", path.display());
             }
         }
     }
@@ -228,7 +228,7 @@ pub fn find(common: &Common) -> Result<Address, Failure> {
         (None, None) => {
             return Err(Failure::Usage(format!(
                 "{api} is not an array of this user: give an API token with --token-file FILE (the \
-                 file {RUN_FILE} in its pool will do)"
+                 file {RUN_FILE} in its pool is one)"
             )));
         }
     };
@@ -253,7 +253,7 @@ fn trust(
     run: Option<&RunFile>,
 ) -> Result<Trust, Failure> {
     if api.plain && (common.fingerprint.is_some() || common.ca.is_some()) {
-        let text = "http:// shows no certificate: leave out --fingerprint and --ca, or http://";
+        let text = "http:// has no certificate: omit --fingerprint and --ca, or http://";
         return Err(Failure::Usage(text.into()));
     }
     let given = given.and_then(|given| given.run.as_ref());
@@ -264,7 +264,7 @@ fn trust(
         (None, None, Some(run)) => run.trust()?,
         (None, None, None) => {
             return Err(Failure::Usage(format!(
-                "nobody vouches for {api}: say how to know it, with --fingerprint HEX (serve \
+                "the certificate of {api} can't be verified: give --fingerprint HEX (serve \
                  prints it) or --ca FILE"
             )));
         }
@@ -328,11 +328,11 @@ impl TokenFile {
     /// Returns the token in the environment variable, for use without a file: not as an argument,
     /// which other users can see.
     fn of_environment() -> Result<Option<Self>, Failure> {
-        let told = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
-        let token = told.map(|token| token.trim().to_owned());
+        let reported = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
+        let token = reported.map(|token| token.trim().to_owned());
         match token {
             Some(token) if !is_token(&token) => {
-                Err(Failure::Usage(format!("{TOKEN_VARIABLE} holds no token")))
+                Err(Failure::Usage(format!("{TOKEN_VARIABLE} contains no token")))
             }
             token => Ok(token.map(|token| Self { token, run: None })),
         }
@@ -344,7 +344,7 @@ impl TokenFile {
         let run: Option<RunFile> = serde_json::from_str(&text).ok();
         let token = run.as_ref().map_or(text.trim(), |run| &run.token).to_owned();
         if !is_token(&token) {
-            return Err(Failure::Usage(format!("{} holds no token", file.display())));
+            return Err(Failure::Usage(format!("{} contains no token", file.display())));
         }
         Ok(Self { token, run })
     }

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn management_stays_on_loopback_unless_it_is_allowed_out() {
+    fn management_stays_on_loopback_unless_remote_access_is_allowed() {
         let address = |text: &str, allow_remote, plain| {
             api_address(Some(&text.parse().unwrap()), allow_remote, plain)
         };

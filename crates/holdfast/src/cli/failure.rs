@@ -7,7 +7,7 @@ use std::process::ExitCode;
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  the array, or the pool, refused: standard error says why
+  1  the array or the pool refused the request: standard error says why
   2  the command line or the configuration is invalid
   3  no array can be reached, or several can
   4  this machine failed: a file, a device or an address is not available";

@@ -62,8 +62,8 @@ impl Fencing {
         if there < least {
             let all = pool.len();
             return Err(Failure::Refused(format!(
-                "{there} of {all} devices are there, and it takes {least} to know that no other \
-                 controller has the pool"
+                "only {there} of {all} devices are available, and {least} are needed to know that \
+                 no other controller has the pool"
             )));
         }
         let claim = claim_of_machine(meeting)?;
@@ -221,6 +221,6 @@ impl Fence {
 
 /// Ends the fenced process at once, with all connections of hosts, regardless of what they sent.
 fn end_process(why: &str) {
-    tracing::error!("{why}: this controller does not have the pool any more, and ends");
+    tracing::error!("{why}: this controller no longer has the pool, and ends");
     process::exit(i32::from(GIVES_WAY));
 }

@@ -93,7 +93,7 @@ impl Beginning {
     pub fn made(&self) -> String {
         let more = self.devices.iter().skip(1).map(|data| format!(", {}", data.display()));
         let (data, more) = (self.data.display(), more.collect::<String>());
-        format!("Pool made: {data}{more}, {}.\n", self.size)
+        format!("Pool created: {data}{more}, {}.\n", self.size)
     }
 
     /// Returns the last lines: the next steps.
@@ -104,9 +104,9 @@ impl Beginning {
                 "First token, of user {}, shown this once: {token}\n",
                 self.user
             )),
-            None => text.push_str("A token for it: holdfast token create NAME\n"),
+            None => text.push_str("Create a token for it: holdfast token create NAME\n"),
         }
-        text.push_str("\nTo a volume that is mounted on this machine (Linux, open-iscsi):\n");
+        text.push_str("\nTo create a volume and mount it on this machine (Linux, open-iscsi):\n");
         self.commands.iter().for_each(|command| text.push_str(&format!("  {command}\n")));
         text
     }
@@ -145,9 +145,9 @@ fn quoted(word: &OsStr) -> String {
 /// Returns whether the standard output goes to the system's log, which stores all output: systemd
 /// passes the identity of that file to services (`systemd.exec(5)`, `JOURNAL_STREAM`).
 fn is_journal() -> bool {
-    let Ok(told) = std::env::var("JOURNAL_STREAM") else { return false };
+    let Ok(reported) = std::env::var("JOURNAL_STREAM") else { return false };
     let own = rustix::fs::fstat(std::io::stdout());
-    own.is_ok_and(|own| told == format!("{}:{}", own.st_dev, own.st_ino))
+    own.is_ok_and(|own| reported == format!("{}:{}", own.st_dev, own.st_ino))
 }
 
 #[cfg(test)]
@@ -168,16 +168,16 @@ mod tests {
 
     #[test]
     fn a_first_start_prints_the_next_steps() {
-        let told = beginning(Some("secret"));
-        assert_eq!(told.made(), "Pool made: /srv/pool.data, 1 GiB (x).\n");
-        let text = told.next("https://127.0.0.1:1");
+        let reported = beginning(Some("secret"));
+        assert_eq!(reported.made(), "Pool created: /srv/pool.data, 1 GiB (x).\n");
+        let text = reported.next("https://127.0.0.1:1");
         assert!(text.contains("https://127.0.0.1:1\n") && text.contains("secret"), "{text}");
         assert!(text.ends_with("  one\n  two\n"), "{text}");
         assert!(beginning(None).next("u").contains("holdfast token create"));
     }
 
     #[test]
-    fn words_are_what_a_shell_takes_for_one() {
+    fn words_are_quoted_for_the_shell() {
         for (word, text) in
             [("a/b-1", "a/b-1"), ("a b", "'a b'"), ("it's", "'it'\\''s'"), ("", "''")]
         {

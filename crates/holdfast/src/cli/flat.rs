@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_a_line_for_each_and_columns_as_declared() {
+    fn a_list_has_a_line_for_each_object_and_columns_in_declared_order() {
         let list = [outer("plain", None), outer("a \"b\", c", Some(true))];
         let expected = "name,inner.zeta,inner.alpha,words,parts,more\r\n\
                         plain,1099511627776,,a b,\"zeta=3,alpha=0.5 zeta=4,alpha=\",\r\n\
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_one_line() {
+    fn a_value_that_is_not_a_list_is_one_line() {
         assert_eq!(text(&Inner { zeta: 1, alpha: Some(2.5) }).unwrap(), "zeta,alpha\r\n1,2.5\r\n");
         assert_eq!(text(&"word").unwrap(), "value\r\nword\r\n");
         assert_eq!(text(&Vec::<Inner>::new()).unwrap(), "");

@@ -26,7 +26,7 @@ pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
             with(&client, Method::POST, "volumes", name, volumes).inspect_err(|_| {
                 if let Err(failure) = client.end(RESOURCE, &[name], true) {
                     complain(format_args!(
-                        "holdfast: group {name} was made and is left behind: {failure}"
+                        "holdfast: group {name} was created, and could not be removed: {failure}"
                     ));
                 }
             })?;
@@ -51,7 +51,7 @@ pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
             let body = json!({ "name": new_name });
             client.change::<IgnoredAny>(Method::PATCH, RESOURCE, &query, &body)?;
             let shown = protection::find(&client, new_name)?;
-            show(form, &shown, || format!("Group {name} is called {new_name} now.\n"))
+            show(form, &shown, || format!("Group {name} was renamed to {new_name}.\n"))
         }
         GroupVerb::List { destroyed, listing } => {
             let groups = listing.of(protection::all(&client, *destroyed)?)?;
@@ -64,9 +64,9 @@ pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
         GroupVerb::Destroy { name, eradicate } => {
             client.end(RESOURCE, &[name], *eradicate)?;
             show(form, &json!({ "destroyed": name }), || match eradicate {
-                true => format!("Group {name} is gone, with its snapshots.\n"),
+                true => format!("Group {name} was eradicated, with its snapshots.\n"),
                 false => format!(
-                    "Group {name} is destroyed with its snapshots. To bring them back: holdfast \
+                    "Group {name} is destroyed with its snapshots. To recover them: holdfast \
                      group recover {name}\n"
                 ),
             })
@@ -74,13 +74,13 @@ pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
         GroupVerb::Recover { name } => {
             client.destroy(RESOURCE, &[name], false)?;
             show(form, &json!({ "recovered": name }), || {
-                format!("Group {name} is back, with its snapshots.\n")
+                format!("Group {name} was recovered, with its snapshots.\n")
             })
         }
         GroupVerb::Eradicate { name } => {
             client.eradicate(RESOURCE, &[name])?;
             show(form, &json!({ "eradicated": name }), || {
-                format!("Group {name} is gone, with its snapshots.\n")
+                format!("Group {name} was eradicated, with its snapshots.\n")
             })
         }
     }
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_said_is_changed() {
+    fn only_given_settings_are_changed() {
         let nothing = ScheduleArgs {
             schedule: None,
             every: None,

@@ -39,20 +39,20 @@ pub fn new_password() -> Result<String, Failure> {
         return Ok(read_secret(Path::new("-"))?);
     }
     let first = ask("New password: ")?;
-    match first == ask("The same again: ")? {
+    match first == ask("Retype the password: ")? {
         true => Ok(first),
-        false => Err(Failure::Usage("the two are not the same; nothing was changed".into())),
+        false => Err(Failure::Usage("the two passwords differ; nothing was changed".into())),
     }
 }
 
 fn ask(prompt: &str) -> Result<String, Failure> {
     let failed = |error: io::Error| Failure::Machine(format!("can't read the password: {error}"));
     let hidden = Hidden::begin().map_err(failed)?;
-    let mut told = io::stderr();
-    let _ = write!(told, "{prompt}").and_then(|()| told.flush());
+    let mut reported = io::stderr();
+    let _ = write!(reported, "{prompt}").and_then(|()| reported.flush());
     let line = line(io::stdin().lock()).map_err(failed)?;
     drop(hidden);
-    let _ = writeln!(told);
+    let _ = writeln!(reported);
     line.ok_or_else(|| Failure::Usage("interrupted; nothing was changed".into()))
 }
 

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_call_otherwise_is_known() {
+    fn verbs_of_other_programs_are_recognized() {
         for (line, meant) in [
             ("holdfast volume rm v", "mean holdfast volume destroy? ("),
             ("holdfast --pool d volume delete v", "mean holdfast volume destroy? ("),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn each_that_is_named_exists_somewhere() {
+    fn every_suggested_verb_exists() {
         let root = Cli::command();
         let exists = |name: &str| {
             root.find_subcommand(name).is_some()

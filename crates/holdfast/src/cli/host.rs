@@ -58,13 +58,16 @@ pub fn run(common: &Common, verb: &HostVerb) -> Result<(), Failure> {
             let body = fields([("iqns", Some(json!(iqn))), ("chap", chap_setting(chap)?)]);
             let made = create(&Client::find(common)?, name, &body)?;
             let text = || {
-                format!("Host {0} is made. Connect it: holdfast connect VOLUME {0}\n", made.name)
+                format!(
+                    "Host {0} was created. Connect it: holdfast connect VOLUME {0}\n",
+                    made.name
+                )
             };
             show(form, &made, text)
         }
         HostVerb::Rename { name, new_name } => {
             let host = change(&Client::find(common)?, name, &json!({ "name": new_name }))?;
-            show(form, &host, || format!("Host {name} is called {} now.\n", host.name))
+            show(form, &host, || format!("Host {name} was renamed to {}.\n", host.name))
         }
         HostVerb::Set { name, iqn, add_iqn, remove_iqn, chap, no_chap } => {
             let client = Client::find(common)?;
@@ -183,7 +186,7 @@ fn list(client: &Client, form: Form, listing: &Listing) -> Result<(), Failure> {
     };
     show(form, &hosts, || {
         let rows: Vec<_> = hosts.iter().map(row).collect();
-        table(&columns, &rows, "No hosts. Make one: holdfast host create NAME --iqn IQN")
+        table(&columns, &rows, "No hosts. Create one: holdfast host create NAME --iqn IQN")
     })
 }
 

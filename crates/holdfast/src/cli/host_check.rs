@@ -51,7 +51,7 @@ fn row(row: &HostCheckRow) -> Vec<String> {
     let verdict = match row.verdict {
         Verdict::Good => "good",
         Verdict::Improve => "IMPROVE",
-        Verdict::Unseen if row.unreported => "look there",
+        Verdict::Unseen if row.unreported => "check the host",
         Verdict::Unseen => "not seen yet",
     };
     vec![row.check.clone(), verdict.into(), row.seen.clone()]
@@ -83,6 +83,8 @@ mod tests {
         assert!(text.contains("\none: best\n  ESXi:  one on esxi\n  Linux: linux\n\ntwo: best"));
         assert!(text.ends_with("  ESXi:  two on esxi\n  Linux: linux\n  Windows: registry\n"));
         let lines: Vec<&str> = text.lines().filter(|line| line.contains("seen")).collect();
-        assert!(lines.iter().any(|line| line.starts_with("two ") && line.contains("look there")));
+        assert!(
+            lines.iter().any(|line| line.starts_with("two ") && line.contains("check the host"))
+        );
     }
 }

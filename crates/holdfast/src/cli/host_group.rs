@@ -49,7 +49,7 @@ pub fn run(common: &Common, verb: &HostGroupVerb) -> Result<(), Failure> {
             let made: HostGroup = first(made)?;
             show(form, &made, || {
                 format!(
-                    "Host group {0} is made. Put hosts into it: holdfast host-group add {0} HOST\n",
+                    "Host group {0} was created. Add hosts: holdfast host-group add {0} HOST\n",
                     made.name
                 )
             })
@@ -57,7 +57,7 @@ pub fn run(common: &Common, verb: &HostGroupVerb) -> Result<(), Failure> {
         HostGroupVerb::Add { name, hosts } => {
             client.order(Method::POST, HOSTS, &with(name, hosts)?)?;
             show(form, &json!({ "host_group": name, "added": hosts }), || {
-                format!("Host group {name} has {}.\n", hosts.join(", "))
+                format!("Host group {name} now has {}.\n", hosts.join(", "))
             })
         }
         HostGroupVerb::Remove { name, hosts } => {
@@ -72,7 +72,7 @@ pub fn run(common: &Common, verb: &HostGroupVerb) -> Result<(), Failure> {
             let body = json!({ "name": new_name });
             let query = named("names", name)?;
             let group: HostGroup = first(client.change(Method::PATCH, RESOURCE, &query, &body)?)?;
-            show(form, &group, || format!("Host group {name} is called {} now.\n", group.name))
+            show(form, &group, || format!("Host group {name} was renamed to {}.\n", group.name))
         }
         HostGroupVerb::Delete { name } => {
             client.order(Method::DELETE, RESOURCE, &named("names", name)?)?;
@@ -93,7 +93,7 @@ fn list(client: &Client, form: Form, listing: &Listing) -> Result<(), Failure> {
     };
     show(form, &groups, || {
         let rows: Vec<_> = groups.iter().map(row).collect();
-        table(&columns, &rows, "No host groups. Make one: holdfast host-group create NAME")
+        table(&columns, &rows, "No host groups. Create one: holdfast host-group create NAME")
     })
 }
 

@@ -25,10 +25,10 @@ pub fn run(client: &Client, form: Form, name: Option<&str>) -> Result<(), Failur
             ("DIGESTS", Align::Left),
             ("MAXBURST", Align::Right),
             ("COMMANDS", Align::Right),
-            ("MOST AT ONCE", Align::Right),
+            ("MAX IN FLIGHT", Align::Right),
         ];
         let rows: Vec<_> = sessions.iter().map(row).collect();
-        table(&columns, &rows, "Nobody is logged in.")
+        table(&columns, &rows, "No host is logged in.")
     })
 }
 

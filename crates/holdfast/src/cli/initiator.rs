@@ -23,7 +23,11 @@ pub fn run(common: &Common, verb: &InitiatorVerb) -> Result<(), Failure> {
             ("WHY", Align::Left),
         ];
         let rows: Vec<_> = initiators.iter().map(row).collect();
-        table(&columns, &rows, "Nobody was refused, and whoever is logged in has a host.")
+        table(
+            &columns,
+            &rows,
+            "No login was refused, and all initiators that are logged in belong to hosts.",
+        )
     })
 }
 

@@ -80,7 +80,7 @@ fn find(asked: &str, names: &BTreeMap<u64, String>) -> Result<VolumeId, Failure>
     }
     let found = names.iter().find(|(_, name)| name.eq_ignore_ascii_case(asked));
     found.map(|(id, _)| VolumeId(*id)).ok_or_else(|| {
-        Failure::Refused(format!("Volume does not exist: {asked}. Leave --volume out to list all."))
+        Failure::Refused(format!("Volume does not exist: {asked}. Omit --volume to list all."))
     })
 }
 

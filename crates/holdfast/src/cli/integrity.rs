@@ -51,7 +51,7 @@ fn listed(list: &DamageList) -> String {
         ("REPAIRED", Align::Left),
     ];
     let rows: Vec<Vec<String>> = list.damage.iter().map(row).collect();
-    let nothing = "No damage is known: `holdfast pool scrub start` looks for it.";
+    let nothing = "No known damage. Look for damage: holdfast pool scrub start";
     let mut text = table(&columns, &rows, nothing);
     let ranges: u64 = list.damage.iter().map(|entry| entry.ranges_more).sum();
     for (count, what) in [
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_told_by_name_and_what_is_not_listed_is_counted() {
+    fn ranges_are_shown_by_volume_and_unlisted_ones_are_counted() {
         let entry = DamageEntry {
             kind: "data".into(),
             what: "chunk 7".into(),

@@ -17,7 +17,7 @@ pub fn parse(text: &str) -> Result<Option<Duration>, String> {
         count.checked_mul(*seconds).filter(|seconds| *seconds > 0)
     });
     let refused =
-        || format!("{text:?} is no length of time: it looks like \"7d\", \"12h\" or \"off\"");
+        || format!("{text:?} is not a duration: it looks like \"7d\", \"12h\" or \"off\"");
     found.map(Duration::from_secs).map(Some).ok_or_else(refused)
 }
 
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_of_time_have_one_unit() {
+    fn durations_have_one_unit() {
         assert_eq!(parse("7d"), Ok(Some(Duration::from_secs(604_800))));
         assert_eq!(parse("90m"), Ok(Some(Duration::from_secs(5400))));
         assert_eq!(parse("off"), Ok(None));

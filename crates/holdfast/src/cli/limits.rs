@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_is_no_limit() {
+    fn the_maximum_means_no_limit() {
         let most = Qos { bandwidth_limit: 512 << 30, iops_limit: 100_000_000 };
         assert_eq!(Limits::from(Item { qos: most }).text(), "none");
         let some = Qos { bandwidth_limit: 1 << 20, iops_limit: 500 };

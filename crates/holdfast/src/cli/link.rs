@@ -91,19 +91,19 @@ fn moving(
         of.dedup();
         let is_own = match of[..] {
             [one] => one == own,
-            [] => return refuse("is no address of a portal (--iscsi)"),
+            [] => return refuse("is not the address of a portal (--iscsi)"),
             _ => return refuse("has portals of both controllers"),
         };
         if links.iter().flatten().any(|link| link.ip() == address) {
-            return refuse("is that of the link, which has to stay where it is");
+            return refuse("is the address of the link, which can't move");
         }
         if interface.is_empty() || all.iter().any(|other| other.address == address) {
-            return refuse("takes the name of one interface");
+            return refuse("needs the name of one interface");
         }
         all.push(Moving { address, interface: interface.to_owned(), is_own });
     }
     if !all.is_empty() && links.contains(&None) {
-        return Err("--link-addresses takes a link: add --link, --link-peer, --link-secret".into());
+        return Err("--link-addresses needs a link: add --link, --link-peer, --link-secret".into());
     }
     Ok(all)
 }
@@ -125,16 +125,16 @@ fn parts(
     let why = match (listen, peer, file) {
         (None, None, None) => return Ok(None),
         (Some(listen), Some(peer), _) if listen.port() == 0 || peer.port() == 0 => {
-            "each of both controllers has to know the port of the other one"
+            "each controller needs to know the other one's port"
         }
         (Some(listen), Some(peer), _) if listen == peer => {
             "--link is the address of this controller, and --link-peer that of the other one"
         }
         (_, Some(peer), _) if peer.ip().is_unspecified() => {
-            "--link-peer has to name the address of the other machine"
+            "--link-peer must be an address of the other machine"
         }
         (Some(listen), Some(peer), Some(file)) => return Ok(Some((listen, peer, file))),
-        _ => "a link takes all three: --link, --link-peer and --link-secret",
+        _ => "a link needs all three: --link, --link-peer and --link-secret",
     };
     Err(Failure::Usage(why.into()))
 }
@@ -152,7 +152,7 @@ fn read(path: &Path) -> Result<Secret, Failure> {
     }
     let mut text = String::new();
     file.take(SECRET_FILE_BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
-    let form = "it is no secret of a link: holdfast controller secret FILE makes one";
+    let form = "it is not a secret for a link: holdfast controller secret FILE creates one";
     Secret::parse(&text).ok_or_else(|| refuse(form))
 }
 
@@ -161,13 +161,13 @@ pub fn make_secret(common: &Common, path: &Path) -> Result<(), Failure> {
     write_secret(path)?;
     show(common.form, &json!({ "secret_file": path }), || {
         let path = path.display();
-        format!("Wrote {path}: copy it to the other machine, where nobody else sees it\n")
+        format!("Wrote {path}: copy it to the other machine, where nobody else may read it\n")
     })
 }
 
 fn write_secret(path: &Path) -> Result<(), Failure> {
     if path.symlink_metadata().is_ok() {
-        let text = format!("{} is there already: it stays as it is", path.display());
+        let text = format!("{} already exists, and was not changed", path.display());
         return Err(Failure::Refused(text));
     }
     let mut bytes = [0; 32];
@@ -199,52 +199,55 @@ mod tests {
     const ALL: &str = "--link 192.0.2.1:1 --link-peer 192.0.2.2:1 --link-secret /f";
 
     #[test]
-    fn a_link_is_said_in_full_or_not_at_all() {
+    fn a_link_needs_all_its_options() {
         let config = LinkConfig::default();
         assert!(parts(&said(""), &config).unwrap().is_none());
         let (listen, peer, file) = parts(&said(ALL), &config).unwrap().unwrap();
-        let told = (listen.to_string(), peer.to_string(), file.display().to_string());
-        assert_eq!(told, ("192.0.2.1:1".into(), "192.0.2.2:1".into(), "/f".into()));
+        let reported = (listen.to_string(), peer.to_string(), file.display().to_string());
+        assert_eq!(reported, ("192.0.2.1:1".into(), "192.0.2.2:1".into(), "/f".into()));
         for (words, why) in [
             ("--link 192.0.2.1:1", "all three"),
             ("--link-secret /f", "all three"),
-            ("--link 192.0.2.1:0 --link-peer 192.0.2.2:1 --link-secret /f", "know the port"),
+            (
+                "--link 192.0.2.1:0 --link-peer 192.0.2.2:1 --link-secret /f",
+                "know the other one's port",
+            ),
             ("--link 192.0.2.1:1 --link-peer 192.0.2.1:1 --link-secret /f", "that of the other"),
             ("--link 0.0.0.0:1 --link-peer 0.0.0.0:2 --link-secret /f", "of the other machine"),
         ] {
-            let told = parts(&said(words), &config).unwrap_err().to_string();
-            assert!(told.contains(why), "{words}: {told}");
+            let reported = parts(&said(words), &config).unwrap_err().to_string();
+            assert!(reported.contains(why), "{words}: {reported}");
         }
     }
 
     #[test]
-    fn addresses_that_move_are_of_portals_of_one_controller_and_not_the_links() {
+    fn moving_addresses_have_portals_of_one_controller_and_are_not_the_links() {
         const PORTALS: &str = "--iscsi 192.0.2.11:1,192.0.2.12:1,ct1=192.0.2.13:1,ct1=192.0.2.12:2";
         let of = |words: &str| {
             let said = said(&format!("{PORTALS} {words}"));
             moving(&said, &LinkConfig::default(), Controller::Ct1)
         };
         let both = of(&format!("{ALL} --link-addresses 192.0.2.11@a,192.0.2.13@b")).unwrap();
-        let told: Vec<_> = both.iter().map(|it| (it.is_own, it.interface.as_str())).collect();
-        assert_eq!(told, [(false, "a"), (true, "b")]);
+        let reported: Vec<_> = both.iter().map(|it| (it.is_own, it.interface.as_str())).collect();
+        assert_eq!(reported, [(false, "a"), (true, "b")]);
         assert!(of("").unwrap().is_empty());
         for (words, why) in [
-            ("--link-addresses 192.0.2.11@a", "takes a link"),
+            ("--link-addresses 192.0.2.11@a", "needs a link"),
             ("--link-addresses 192.0.2.11", "not ADDR@INTERFACE"),
             ("--link-addresses here@a", "not ADDR@INTERFACE"),
-            ("--link-addresses 192.0.2.9@a", "no address of a portal"),
+            ("--link-addresses 192.0.2.9@a", "not the address of a portal"),
             ("--link-addresses 192.0.2.12@a", "portals of both"),
             ("--link-addresses 192.0.2.11@", "the name of one interface"),
             ("--link-addresses 192.0.2.11@a,192.0.2.11@b", "the name of one interface"),
-            ("--link 192.0.2.11:3 --link-addresses 192.0.2.11@a", "that of the link"),
+            ("--link 192.0.2.11:3 --link-addresses 192.0.2.11@a", "address of the link"),
         ] {
-            let told = of(words).unwrap_err();
-            assert!(told.contains(why), "{words}: {told}");
+            let reported = of(words).unwrap_err();
+            assert!(reported.contains(why), "{words}: {reported}");
         }
     }
 
     #[test]
-    fn what_is_said_in_the_configuration_holds_where_no_option_says_more() {
+    fn options_override_the_link_in_the_configuration() {
         let of = "[link]\nlisten = \"192.0.2.1:1\"\npeer = \"192.0.2.2:1\"\nsecret_file = \"/g\"\n";
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), of).unwrap();
@@ -256,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_read_only_where_nobody_else_can_and_written_over_never() {
+    fn a_secret_file_must_be_private_and_is_never_overwritten() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("secret");
         write_secret(&path).unwrap();

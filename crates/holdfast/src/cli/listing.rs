@@ -1,7 +1,7 @@
 //! Which objects a list shows, and in which order: `--filter`, `--sort` and `--limit`.
 //!
-//! Fields are called as `--csv` calls them. What is done here is the same in every form, so that a
-//! table shows what a script gets.
+//! Fields have the names of `--csv`. Every output format applies these options, so that a table
+//! shows the same objects as JSON.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
@@ -12,11 +12,11 @@ use serde::Serialize;
 use super::failure::Failure;
 use super::{flat, size};
 
-/// What is asked of a list.
+/// The options of a list.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Listing {
     /// Only objects with FIELD=VALUE; also !=, <, <=, >, >= and, for a substring, ~. Fields are
-    /// those of --csv; a size may be 10G. Several conditions must all hold.
+    /// those of --csv; a size may be 10G. If there are several conditions, all apply.
     #[arg(long, value_name = "CONDITION")]
     filter: Vec<Condition>,
     /// Sort by this field; with a `-` before it in descending order.
@@ -50,7 +50,7 @@ const COMPARISONS: [(&str, Comparison); 7] = [
     ("~", Comparison::Contains),
 ];
 
-/// What an object must be to be shown.
+/// A condition that objects must meet to be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Condition {
     field: String,
@@ -80,14 +80,14 @@ impl FromStr for Condition {
 }
 
 impl Condition {
-    /// Whether a field meets it. One that is absent is empty.
+    /// Returns whether a field meets it. An absent field is empty.
     fn is_met(&self, field: &str) -> bool {
         if self.comparison == Comparison::Contains {
             return field.to_lowercase().contains(&self.value.to_lowercase());
         }
         let order = match (number(field), self.number()) {
             (Some(field), Some(value)) => field.total_cmp(&value),
-            // What is empty is neither less nor more than a number.
+            // An empty value is neither less nor greater than a number.
             (None, Some(_)) if field.is_empty() => return self.comparison == Comparison::NotEqual,
             _ => field.cmp(&self.value),
         };
@@ -131,7 +131,7 @@ impl FromStr for Order {
 }
 
 impl Order {
-    /// Numbers by value and before words; what is empty comes last, in both directions.
+    /// Compares fields: numbers by value and before words, empty ones last in both directions.
     fn compare(&self, one: &str, other: &str) -> Ordering {
         if one.is_empty() || other.is_empty() {
             return one.is_empty().cmp(&other.is_empty());
@@ -147,10 +147,10 @@ impl Order {
 }
 
 impl Listing {
-    /// The objects that are shown, in their order.
+    /// Returns the objects to show, in order.
     ///
     /// # Errors
-    /// If no object has a field that was named: with those that they have.
+    /// If no object has a given field; the message lists the existing fields.
     pub fn of<T: Serialize>(&self, objects: Vec<T>) -> Result<Vec<T>, Failure> {
         if self.filter.is_empty() && self.sort.is_none() {
             return Ok(self.first(objects));
@@ -181,7 +181,7 @@ impl Listing {
 
 type Fields = Vec<(String, String)>;
 
-/// A field's value; empty if the object lacks it.
+/// Returns a field's value; empty if the object lacks it.
 fn value<'a>(fields: &'a Fields, name: &str) -> &'a str {
     fields.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value)
 }
@@ -196,11 +196,11 @@ fn check<'a>(name: &str, all: impl Iterator<Item = &'a Fields>) -> Result<(), Fa
             known.push(field);
         }
     }
-    // Of an empty list nothing is known, and nothing is shown.
+    // The fields of an empty list are unknown, and nothing is shown.
     if known.is_empty() {
         return Ok(());
     }
-    Err(Failure::Usage(format!("there is no field {name:?}: there are {}", known.join(", "))))
+    Err(Failure::Usage(format!("there is no field {name:?}; the fields are {}", known.join(", "))))
 }
 
 #[cfg(test)]
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_shows_what_meets_all_conditions() {
+    fn a_list_shows_objects_that_meet_all_conditions() {
         assert_eq!(names(&["name~DB"], None, None), ["db-1", "db-2"]);
         assert_eq!(names(&["name~db", "size_bytes>10G"], None, None), ["db-2"]);
         assert_eq!(names(&["size_bytes>=10G"], None, None), ["db-1", "db-2"]);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_sorted_by_value_and_what_is_empty_comes_last() {
+    fn a_list_is_sorted_by_value_with_empty_values_last() {
         assert_eq!(names(&[], Some("size_bytes"), None), ["Web", "db-1", "db-2"]);
         assert_eq!(names(&[], Some("-size_bytes"), Some(2)), ["db-2", "db-1"]);
         assert_eq!(names(&[], Some("space.bytes"), None), ["db-1", "db-2", "Web"]);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_nothing_has_is_refused_with_those_that_there_are() {
+    fn an_unknown_field_is_refused_with_a_list_of_the_known_ones() {
         let sort = Some("size".parse().unwrap());
         let listing = Listing { sort, ..Listing::default() };
         let text = listing.of(volumes()).err().unwrap().to_string();

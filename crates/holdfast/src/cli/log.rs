@@ -34,11 +34,11 @@ struct Lines<'a, W> {
 impl<W: Write> Write for Lines<'_, W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let lost = self.lost.swap(0, Ordering::Relaxed);
-        let told = match lost {
+        let reported = match lost {
             0 => Ok(()),
             lost => writeln!(self.out, "{lost} lines of the log before this one are lost"),
         };
-        if told.and_then(|()| self.out.write_all(line)).is_err() {
+        if reported.and_then(|()| self.out.write_all(line)).is_err() {
             self.lost.fetch_add(lost + 1, Ordering::Relaxed);
         }
         Ok(line.len())
@@ -74,15 +74,15 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cant_be_written_is_counted_and_fails_nothing() {
+    fn lines_that_cant_be_written_are_counted() {
         let (lost, mut taken) = (AtomicU64::new(0), Vec::new());
         for (is_full, line) in [(false, "a\n"), (true, "b\n"), (true, "c\n"), (false, "d\n")] {
             let mut lines = Lines { out: Medium { is_full, taken: &mut taken }, lost: &lost };
             lines.write_all(line.as_bytes()).unwrap();
             lines.flush().unwrap();
         }
-        let told = "a\n2 lines of the log before this one are lost\nd\n";
-        assert_eq!(String::from_utf8(taken).unwrap(), told);
+        let reported = "a\n2 lines of the log before this one are lost\nd\n";
+        assert_eq!(String::from_utf8(taken).unwrap(), reported);
         assert_eq!(lost.into_inner(), 0);
     }
 }

@@ -192,7 +192,10 @@ fn open_all(places: &Places, purpose: Use, is_alone: bool) -> Result<Opened, Fai
         }
     }
     for path in &places.missing {
-        tracing::warn!("nothing of a pool is at {}: it is opened without it", path.display());
+        tracing::warn!(
+            "there is no part of a pool at {}: the pool is opened without it",
+            path.display()
+        );
     }
     Ok(opened)
 }
@@ -256,7 +259,5 @@ pub fn is_in_stripes(place: &Place) -> bool {
 /// Returns the failure for several places that are not one pool.
 fn of_one(places: &Places) -> Failure {
     let pool = places.first().pool.display();
-    Failure::Refused(format!(
-        "what is at {pool} is not one of several devices of a pool: name it alone"
-    ))
+    Failure::Refused(format!("{pool} is not a device of a pool on several devices: give it alone"))
 }

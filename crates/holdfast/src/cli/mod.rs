@@ -132,10 +132,10 @@ fn misspelt(words: &[OsString], error: &clap::Error) -> Failure {
         return Failure::Usage(hint);
     }
     let text = error.to_string();
-    let told = text.split("\nUsage:").next().unwrap_or_default();
-    let told = told.split("\nFor more information").next().unwrap_or_default();
-    let told = told.trim_start_matches("error: ").trim_end();
-    Failure::Usage(format!("{told}\n(see --help)"))
+    let reported = text.split("\nUsage:").next().unwrap_or_default();
+    let reported = reported.split("\nFor more information").next().unwrap_or_default();
+    let reported = reported.trim_start_matches("error: ").trim_end();
+    Failure::Usage(format!("{reported}\n(see --help)"))
 }
 
 fn perform(cli: &Cli) -> Result<ExitCode, Failure> {

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_volume_is_found_by_its_name_for_ever_or_by_its_path() {
+    fn a_volume_is_found_by_its_naa_name_or_by_its_path() {
         assert_eq!(device("naa.6024846"), "/dev/disk/by-id/wwn-0x6024846");
         let everywhere: SocketAddr = "0.0.0.0:3260".parse().unwrap();
         assert_eq!(

@@ -125,34 +125,35 @@ fn relay_change(asked: &MailArgs) -> Result<Value, Failure> {
 fn relay_facts(relay: &Relay) -> Vec<(&'static str, String)> {
     let given = |text: &String| or_else(text.clone(), NONE);
     vec![
-        ("Relay of mail", given(&relay.relay_host)),
-        ("Domain of the sender", given(&relay.sender_domain)),
+        ("Mail relay", given(&relay.relay_host)),
+        ("Sender domain", given(&relay.sender_domain)),
         ("Sender", or_else(relay.sender_username.clone(), "the name of the array")),
         ("Encryption", given(&relay.encryption_mode)),
-        ("User there", given(&relay.user_name)),
-        ("Before each subject", given(&relay.subject_prefix)),
-        ("Before each text", given(&relay.body_prefix)),
+        ("Relay user", given(&relay.user_name)),
+        ("Subject prefix", given(&relay.subject_prefix)),
+        ("Text prefix", given(&relay.body_prefix)),
     ]
 }
 
 fn show_all(client: &Client, form: Form) -> Result<(), Failure> {
-    let told = Told {
+    let reported = Told {
         relay: client.item(RELAY, "")?,
         watchers: client.items(WATCHERS, "")?,
         syslog_servers: client.items(SERVERS, "")?,
         snmp_managers: client.items(MANAGERS, "")?,
     };
-    show(form, &told, || {
-        let watchers = told.watchers.iter().map(|one| match one.enabled {
+    show(form, &reported, || {
+        let watchers = reported.watchers.iter().map(|one| match one.enabled {
             true => one.name.clone(),
             false => format!("{} (off)", one.name),
         });
-        let servers = told.syslog_servers.iter().map(|one| format!("{}: {}", one.name, one.uri));
+        let servers =
+            reported.syslog_servers.iter().map(|one| format!("{}: {}", one.name, one.uri));
         let joined = |all: Vec<String>| or_else(all.join(", "), NONE);
-        let mut all = relay_facts(&told.relay);
-        all.push(("Who gets mail", joined(watchers.collect())));
+        let mut all = relay_facts(&reported.relay);
+        all.push(("Mail recipients", joined(watchers.collect())));
         all.push(("Syslog servers", joined(servers.collect())));
-        let managers = told.snmp_managers.iter().map(|one| {
+        let managers = reported.snmp_managers.iter().map(|one| {
             let Manager { name, host, version, notification } = one;
             format!("{name}: {host}, {version}, {notification}")
         });
@@ -163,9 +164,9 @@ fn show_all(client: &Client, form: Form) -> Result<(), Failure> {
 
 fn watcher(client: &Client, form: Form, verb: &WatcherVerb) -> Result<(), Failure> {
     let (method, address, enabled, what) = match verb {
-        WatcherVerb::Add { address } => (Method::POST, address, true, "gets mail about alerts"),
-        WatcherVerb::Enable { address } => (Method::PATCH, address, true, "gets mail again"),
-        WatcherVerb::Disable { address } => (Method::PATCH, address, false, "gets no mail"),
+        WatcherVerb::Add { address } => (Method::POST, address, true, "receives mail about alerts"),
+        WatcherVerb::Enable { address } => (Method::PATCH, address, true, "receives mail again"),
+        WatcherVerb::Disable { address } => (Method::PATCH, address, false, "receives no mail"),
         WatcherVerb::Remove { address } => {
             return remove(client, form, WATCHERS, address);
         }
@@ -273,9 +274,7 @@ fn send_manager(
 fn remove(client: &Client, form: Form, resource: &str, removed: &[String]) -> Result<(), Failure> {
     let query = format!("names={}", names(removed)?);
     client.order(Method::DELETE, resource, &query)?;
-    show(form, &json!({ "deleted": removed }), || {
-        format!("Told no more: {}.\n", removed.join(", "))
-    })
+    show(form, &json!({ "deleted": removed }), || format!("Removed: {}.\n", removed.join(", ")))
 }
 
 /// Tests the named recipients, or all; fails if a message can't be sent.
@@ -295,7 +294,7 @@ fn test(client: &Client, form: Form, wanted: &[String]) -> Result<(), Failure> {
     }
     if let Some(missing) = wanted.iter().find(|name| !known.contains(name)) {
         return Err(Failure::Refused(format!(
-            "{missing:?} is no watcher, syslog server or SNMP manager"
+            "{missing:?} is not a watcher, syslog server or SNMP manager"
         )));
     }
     let row = |one: &Tested| {
@@ -304,7 +303,7 @@ fn test(client: &Client, form: Form, wanted: &[String]) -> Result<(), Failure> {
     };
     let rows: Vec<_> = tested.iter().map(row).collect();
     let columns = [("DESTINATION", Align::Left), ("OUTCOME", Align::Left)];
-    let nothing = "Nobody is named in the pool: holdfast notify watcher add names somebody.";
+    let nothing = "The pool has no recipients. Add one: holdfast notify watcher add ADDRESS";
     show(form, &tested, || table(&columns, &rows, nothing))?;
     match tested.iter().filter(|one| !one.success).count() {
         0 => Ok(()),

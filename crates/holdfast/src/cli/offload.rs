@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn switches_are_read_and_the_last_word_counts() {
+    fn switches_are_parsed_and_the_last_one_wins() {
         let switches = ["all=off", "ats=on"].map(|text| parse(text).unwrap());
         let change = change(&switches);
         assert_eq!((change.compare_and_write, change.extended_copy), (Some(true), Some(false)));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_off_is_named() {
+    fn offloads_that_are_off_are_listed() {
         let all = OffloadSettings::from(block::Offloads::ALL);
         assert_eq!(text(&all), "all on");
         let some = OffloadSettings { unmap: false, compare_and_write: false, ..all };

@@ -180,9 +180,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_revision_is_never_cut_in_the_middle_of_a_number() {
-        for (version, told) in [("0.1.0", "0.1"), ("1.12.3", "1.12"), ("10.12.0-rc1", "1012")] {
-            assert_eq!(revision(version), told);
+    fn a_revision_is_never_truncated_within_a_number() {
+        for (version, reported) in [("0.1.0", "0.1"), ("1.12.3", "1.12"), ("10.12.0-rc1", "1012")] {
+            assert_eq!(revision(version), reported);
         }
         assert!((1..=4).contains(&revision(env!("CARGO_PKG_VERSION")).len()));
     }

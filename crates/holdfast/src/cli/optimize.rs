@@ -61,10 +61,10 @@ pub fn brief(status: &Optimize) -> String {
     let percent = |done: u64, total: u64| done as f64 * 100.0 / total.max(1) as f64;
     if status.segments_total == 0 {
         let percent = percent(status.rows_done, status.rows_total);
-        return format!("looking for what is stored twice ({percent:.1}%)");
+        return format!("looking for duplicates ({percent:.1}%)");
     }
     let percent = percent(status.segments_done, status.segments_total);
-    format!("rewriting what packs better ({percent:.1}%)")
+    format!("recompressing ({percent:.1}%)")
 }
 
 fn text(status: &Optimize) -> String {
@@ -72,7 +72,7 @@ fn text(status: &Optimize) -> String {
         ("Background pass", brief(status)),
         ("Complete since the start", status.passes.to_string()),
         ("Failed", status.failed_passes.to_string()),
-        ("Chunks found stored twice", status.aliased_chunks.to_string()),
+        ("Duplicate chunks found", status.aliased_chunks.to_string()),
         ("Segments rewritten", status.rewritten_segments.to_string()),
     ])
 }
@@ -82,31 +82,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_whole_pass_is_a_success() {
+    fn only_a_complete_pass_succeeds() {
         let started = Optimize { running: true, passes: 2, ..Optimize::default() };
         let ended = |passes, failure: Option<&str>| {
             let failure = failure.map(str::to_owned);
             judged(&started, Optimize { passes, failure, ..Optimize::default() })
         };
         assert_eq!(ended(3, None).unwrap().passes, 3);
-        for (failure, told) in [(Some("the pool is full"), "the pool is full"), (None, "stopped")] {
+        for (failure, reported) in
+            [(Some("the pool is full"), "the pool is full"), (None, "stopped")]
+        {
             let refused = ended(2, failure).unwrap_err();
-            assert!(refused.to_string().contains(told), "{refused}");
+            assert!(refused.to_string().contains(reported), "{refused}");
         }
         let short = Optimize { running: false, ..started.clone() };
         assert!(judged(&short, short.clone()).is_ok());
     }
 
     #[test]
-    fn a_pass_is_told_by_what_it_is_at() {
+    fn a_pass_is_described_by_its_current_step() {
         let mut status = Optimize { passes: 2, ..Optimize::default() };
         assert_eq!(brief(&status), "idle (2 complete since the start)");
         status.failure = Some("the pool is full".into());
         assert_eq!(brief(&status), "failed: the pool is full");
         status = Optimize { running: true, rows_done: 1, rows_total: 8, ..Optimize::default() };
-        assert_eq!(brief(&status), "looking for what is stored twice (12.5%)");
+        assert_eq!(brief(&status), "looking for duplicates (12.5%)");
         (status.segments_done, status.segments_total) = (3, 4);
-        assert_eq!(brief(&status), "rewriting what packs better (75.0%)");
+        assert_eq!(brief(&status), "recompressing (75.0%)");
         assert!(text(&status).contains("Failed:"));
     }
 }

@@ -32,8 +32,8 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// One line on the standard error. One that can't be written is lost: unlike `eprintln!`, which
-/// panics, this changes neither the exit code nor what a serving array does.
+/// Prints one line on the standard error. A line that can't be written is lost: unlike `eprintln!`,
+/// which panics, this changes neither the exit code nor what a serving array does.
 pub fn complain(line: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{line}");
 }
@@ -64,7 +64,7 @@ pub enum Align {
     Right,
 }
 
-/// An aligned table with a line of headings; if it has no rows, `nothing` instead.
+/// Returns an aligned table with a line of headings; without rows, `nothing`.
 pub fn table(columns: &[(&str, Align)], rows: &[Vec<String>], nothing: &str) -> String {
     if rows.is_empty() {
         return format!("{nothing}\n");
@@ -89,7 +89,7 @@ pub fn table(columns: &[(&str, Align)], rows: &[Vec<String>], nothing: &str) -> 
     text
 }
 
-/// Lines of a name and a value.
+/// Returns lines of a name and a value.
 pub fn facts(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0) + 1;
     let lines = rows.iter().map(|(name, value)| {
@@ -99,7 +99,7 @@ pub fn facts(rows: &[(&str, String)]) -> String {
     lines.collect()
 }
 
-/// `2026-11-21 22:05:09 UTC`; a time beyond the year 9999 as milliseconds.
+/// Returns a time as `2026-11-21 22:05:09 UTC`; beyond the year 9999, as milliseconds.
 pub fn time(ms: u64) -> String {
     let at = OffsetDateTime::from_unix_timestamp((ms / 1000).cast_signed());
     let Ok(at) = at else { return format!("{ms} ms") };

@@ -43,12 +43,12 @@ mod tests {
             .output()
             .unwrap();
         assert_eq!(output.status.signal(), Some(SIGABRT), "{output:?}");
-        let told = String::from_utf8_lossy(&output.stderr);
+        let reported = String::from_utf8_lossy(&output.stderr);
         let panicked = format!("thread '{thread}'");
         let is_of_it = |line: &str| line.trim_start().starts_with(&panicked);
         assert!(
-            told.lines().any(is_of_it) && told.lines().any(|line| line == "out of luck"),
-            "{told}"
+            reported.lines().any(is_of_it) && reported.lines().any(|line| line == "out of luck"),
+            "{reported}"
         );
     }
 

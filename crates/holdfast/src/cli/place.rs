@@ -119,7 +119,7 @@ impl Places {
             (true, Some(path)) => {
                 let path = path.display();
                 Err(Failure::Refused(format!(
-                    "there is no pool at {path}; make one: holdfast pool create {path}"
+                    "there is no pool at {path}; create one: holdfast pool create {path}"
                 )))
             }
             _ => {
@@ -143,15 +143,15 @@ impl Places {
         }
         if let Some(path) = paths.iter().find(|path| !path.exists()) {
             return Err(Failure::Refused(format!(
-                "there is no directory {0}; make it, and serve makes a pool in it: mkdir {0}",
+                "there is no directory {0}; create it, and serve creates a pool in it: mkdir {0}",
                 path.display()
             )));
         }
         for (path, place) in &new {
             if let Some(name) = other_file(place)? {
                 return Err(Failure::Refused(format!(
-                    "there is no pool in {0}, but other files are, such as {name:?}: name an empty \
-                     directory, or make the pool yourself: holdfast pool create {0}",
+                    "there is no pool in {0}, but other files are, such as {name:?}: give an empty \
+                     directory, or create the pool yourself: holdfast pool create {0}",
                     path.display()
                 )));
             }
@@ -181,7 +181,7 @@ pub fn check_distinct(places: &[Place]) -> Result<(), Failure> {
     }
     for (at, place) in places.iter().enumerate() {
         if places[..at].iter().any(|other| other.identity() == place.identity()) {
-            let text = format!("{} is named twice: each device once", place.pool.display());
+            let text = format!("{} is given twice", place.pool.display());
             return Err(Failure::Usage(text));
         }
     }
@@ -234,7 +234,7 @@ fn of_disk(place: &Place, error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::ResourceBusy => {
             let pool = place.pool.display();
-            Failure::Refused(format!("{pool} is in use by another process; stop that first"))
+            Failure::Refused(format!("{pool} is in use by another process; stop it first"))
         }
         _ => Failure::of_file("open", &place.data, error),
     }

@@ -25,16 +25,16 @@ pub fn run(common: &Common, verb: &PodVerb) -> Result<(), Failure> {
                 PODS.eradicate(&client, name, &erased(*with_volumes))?;
             }
             show(form, &json!({ "destroyed": name }), || match eradicate {
-                true => format!("Pod {name} is gone.\n"),
-                false => format!(
-                    "Pod {name} is destroyed. To bring it back: holdfast pod recover {name}\n"
-                ),
+                true => format!("Pod {name} was eradicated.\n"),
+                false => {
+                    format!("Pod {name} is destroyed. To recover it: holdfast pod recover {name}\n")
+                }
             })
         }
         PodVerb::Recover { name } => PODS.recover(&client, form, name),
         PodVerb::Eradicate { name, with_volumes } => {
             PODS.eradicate(&client, name, &erased(*with_volumes))?;
-            show(form, &json!({ "eradicated": name }), || format!("Pod {name} is gone.\n"))
+            show(form, &json!({ "eradicated": name }), || format!("Pod {name} was eradicated.\n"))
         }
     }
 }

@@ -46,9 +46,11 @@ fn upgrade(common: &Common) -> Result<(), Failure> {
         let version = pool.format_version;
         let left = match pool.upgrade_left_bytes {
             0 => String::new(),
-            bytes => format!(" {} of metadata are written anew in the background.", human(bytes)),
+            bytes => {
+                format!(" {} of metadata are being rewritten in the background.", human(bytes))
+            }
         };
-        format!("The pool is of version {version} of the format, with all of its features.{left}\n")
+        format!("The pool has version {version} of the format, with all its features.{left}\n")
     })
 }
 
@@ -57,7 +59,9 @@ fn grow(common: &Common, capacity: u64) -> Result<(), Failure> {
     let change =
         PoolChange { capacity_bytes: capacity / CAPACITY_STEP_BYTES * CAPACITY_STEP_BYTES };
     let pool: Pool = Client::find(common)?.patch("/v1/pool", &change)?;
-    show(common.form, &pool, || format!("The pool holds {} now.\n", human(pool.capacity_bytes)))
+    show(common.form, &pool, || {
+        format!("The pool now has a capacity of {}.\n", human(pool.capacity_bytes))
+    })
 }
 
 /// Grows a pool that is not in use.
@@ -69,6 +73,8 @@ fn grow_stopped(common: &Common, places: &[PathBuf], capacity: u64) -> Result<()
     let options = OpenOptions { upgrade: false, ..OpenOptions::default() };
     let store = Store::open_grown(medium.segments(), options, wanted)?;
     let capacity_bytes = store.pool_status().capacity_bytes;
-    let told = json!({ "pool": places.first().pool, "capacity_bytes": capacity_bytes });
-    show(common.form, &told, || format!("The pool holds {} now.\n", human(capacity_bytes)))
+    let reported = json!({ "pool": places.first().pool, "capacity_bytes": capacity_bytes });
+    show(common.form, &reported, || {
+        format!("The pool now has a capacity of {}.\n", human(capacity_bytes))
+    })
 }

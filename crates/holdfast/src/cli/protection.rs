@@ -158,7 +158,7 @@ pub fn listed(groups: &[Shown], destroyed: bool) -> String {
     };
     let nothing = match destroyed {
         true => "No groups are destroyed.",
-        false => "No groups. Make one: holdfast group create NAME VOLUME…",
+        false => "No groups. Create one: holdfast group create NAME VOLUME…",
     };
     table(&columns, &groups.iter().map(row).collect::<Vec<_>>(), nothing)
 }
@@ -166,7 +166,7 @@ pub fn listed(groups: &[Shown], destroyed: bool) -> String {
 impl Schedule {
     fn text(&self) -> String {
         if !self.enabled {
-            return "when asked".into();
+            return "on demand".into();
         }
         let at = self.at.map(|ms| format!(" at {} UTC", time_of_day(ms)));
         format!("every {}{}", length(self.frequency / 1000), at.unwrap_or_default())
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn schedules_are_shown_in_words() {
         let schedule = |enabled, frequency, at| Schedule { enabled, frequency, at }.text();
-        assert_eq!(schedule(false, 1, None), "when asked");
+        assert_eq!(schedule(false, 1, None), "on demand");
         assert_eq!(schedule(true, 90 * 60_000, None), "every 90 min");
         assert_eq!(schedule(true, 86_400_000, Some(9_000_000)), "every 1 d at 02:30 UTC");
         let kept = |all_for_sec, per_day, days| Retention { all_for_sec, per_day, days }.text();

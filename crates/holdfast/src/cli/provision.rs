@@ -68,12 +68,12 @@ pub fn run(common: &Common, options: &ProvisionArgs) -> Result<(), Failure> {
         Some(portal) => mounting::commands(*portal, &device, &volume.name),
         None => Vec::new(),
     };
-    let told = Provisioned { volume, host, lun: connected.lun, device, commands };
-    show(common.form, &told, || text(&told))
+    let reported = Provisioned { volume, host, lun: connected.lun, device, commands };
+    show(common.form, &reported, || text(&reported))
 }
 
-fn text(told: &Provisioned) -> String {
-    let Provisioned { volume, host, lun, device, commands } = told;
+fn text(reported: &Provisioned) -> String {
+    let Provisioned { volume, host, lun, device, commands } = reported;
     let size = human(volume.size_bytes);
     let mut text =
         format!("Host {} sees volume {} ({size}) as LUN {lun}.\n", host.name, volume.name);
@@ -98,7 +98,7 @@ fn volume(client: &Client, options: &ProvisionArgs) -> Result<Volume, Failure> {
 /// failure of the later request.
 fn taken_back(name: &str, gone: Result<(), Failure>) {
     if let Err(failure) = gone {
-        complain(format_args!("holdfast: {name} was made and is left behind: {failure}"));
+        complain(format_args!("holdfast: {name} was created, and could not be removed: {failure}"));
     }
 }
 
@@ -111,7 +111,7 @@ fn host(client: &Client, wanted: Wanted) -> Result<(Host, bool), Failure> {
     if let Some(found) = all.iter().find(is_named) {
         if let Some(other) = wanted.iqns.iter().find(|iqn| !has(found, iqn)) {
             return Err(Failure::Refused(format!(
-                "host {0} is there and is not {other}; add the name first: holdfast host set {0} \
+                "host {0} exists without the name {other}; add it first: holdfast host set {0} \
                  --add-iqn {other}",
                 found.name
             )));
@@ -122,7 +122,7 @@ fn host(client: &Client, wanted: Wanted) -> Result<(Host, bool), Failure> {
         (_, false) => wanted.iqns.clone(),
         (None, true) => vec![own_initiator()?],
         (Some(name), true) => {
-            let text = format!("there is no host {name}: to make it, give its --iqn");
+            let text = format!("there is no host {name}: to create it, give its --iqn");
             return Err(Failure::Refused(text));
         }
     };
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_is_known_by_what_it_is_called() {
+    fn this_machines_initiator_and_host_names_are_found() {
         let text = "## comment\n InitiatorName=iqn.1993-08.org.debian:01:abc \n";
         assert_eq!(initiator_in(text).as_deref(), Some("iqn.1993-08.org.debian:01:abc"));
         for nothing in ["", "InitiatorName=", "GenerateName=yes"] {

@@ -18,7 +18,7 @@ pub fn run(common: &Common, options: &ApiArgs) -> Result<(), Failure> {
     let refuse = |text: String| Err(Failure::Usage(text));
     let ApiArgs { method, path, data } = options;
     let Ok(method) = Method::from_bytes(method.to_ascii_uppercase().as_bytes()) else {
-        return refuse(format!("{method} is not a method of HTTP"));
+        return refuse(format!("{method} is not an HTTP method"));
     };
     if !path.starts_with('/') {
         return refuse(format!("{path:?} is not a path, such as /v1/volumes or /api/2.26/volumes"));

@@ -136,7 +136,7 @@ impl Client {
 /// # Errors
 /// If the response contains none.
 pub fn first<T>(items: Vec<T>) -> Result<T, Failure> {
-    let none = || Failure::Unreachable("the answer holds nothing: this is not an array".into());
+    let none = || Failure::Unreachable("the response is empty: this is not an array".into());
     items.into_iter().next().ok_or_else(none)
 }
 
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_never_becomes_two() {
+    fn a_name_with_a_comma_stays_one_name() {
         assert_eq!(names(&["a", "b.c&d"]).unwrap(), "a,b%2Ec%26d");
         assert_eq!(named("names", "v").unwrap(), "names=v");
         for bad in ["", "a,b"] {

@@ -127,7 +127,7 @@ impl<'a> Directory<'a> {
             place.is_device() && fs::metadata(&found).map(|found| found.dev()).ok() == device
         };
         if found.starts_with(&place.pool) || on_device() {
-            return refuse("it lies on the pool");
+            return refuse("it is on the pool");
         }
         match fs::read_dir(path) {
             Ok(mut entries) => match entries.next() {
@@ -167,9 +167,9 @@ fn open(source: &Source, options: &SalvageArgs) -> Result<Salvage, Failure> {
             let before = Salvage::open(source.segments.clone(), wanted).ok();
             let newest = before.and_then(|salvage| names(&salvage).newest_ms).map(time);
             let newest = newest.map_or_else(String::new, |newest| {
-                format!(" (the newest entry with a time in there is of {newest})")
+                format!(" (its newest entry with a time is of {newest})")
             });
-            let text = format!("{cut}{newest}; to salvage that state and no more, add --cut-log");
+            let text = format!("{cut}{newest}; to salvage only that state, add --cut-log");
             Err(Failure::Refused(text))
         }
     }
@@ -224,10 +224,10 @@ fn write_all(salvage: &Salvage, source: Source, to: &Path) -> Result<Report, Fai
         let name = format!("unnamed-{}", orphan.node);
         let size_bytes = orphan.span_blocks * BLOCK_BYTES;
         let written = file::write(to, &name, None, |sink| salvage.read_orphan(orphan, sink))?;
-        objects.push(told(name, "unnamed", orphan.node, false, Some(size_bytes), written));
+        objects.push(object(name, "unnamed", orphan.node, false, Some(size_bytes), written));
     }
     if known.unread > 0 {
-        losses.push(format!("{} records of objects can't be understood", known.unread));
+        losses.push(format!("{} records of objects can't be parsed", known.unread));
     }
     let whole = objects.iter().all(Object::is_whole)
         && losses.is_empty()
@@ -268,7 +268,7 @@ fn write_volume(
     let blocks = size_bytes.map(|bytes| bytes.div_ceil(BLOCK_BYTES));
     let written = file::write(to, &name, size_bytes, |sink| salvage.read(volume.id, blocks, sink))?;
     let destroyed = named.is_some_and(|named| named.destroyed);
-    let mut object = told(name, kind(volume.snapshot), id, destroyed, size_bytes, written);
+    let mut object = object(name, kind(volume.snapshot), id, destroyed, size_bytes, written);
     if size_bytes.is_none() {
         // The original size is unknown.
         object.lost_bytes = object.lost_bytes.max(1);
@@ -276,7 +276,7 @@ fn write_volume(
     Ok(object)
 }
 
-fn told(
+fn object(
     name: String,
     kind: &'static str,
     id: u64,
@@ -346,7 +346,9 @@ fn text_of(report: &Report, to: &Path) -> String {
     let mut text = table(&columns, &rows, "No volumes.");
     for object in report.objects.iter().filter(|object| object.is_short) {
         let name = &object.name;
-        text.push_str(&format!("Note: the filesystem takes no file as long as {name}.\n"));
+        text.push_str(&format!(
+            "Note: the filesystem does not support a file as long as {name}.\n"
+        ));
     }
     for note in &report.notes {
         text.push_str(&format!("Note: {note}.\n"));
@@ -361,8 +363,8 @@ fn text_of(report: &Report, to: &Path) -> String {
         text.push_str(&format!("Lost: {loss}.\n"));
     }
     let end = match report.whole {
-        true => "All was whole.",
-        false => "Something is lost: see above, and the .lost files.",
+        true => "Everything was intact.",
+        false => "Data is lost: see above, and the .lost files.",
     };
     text.push_str(&format!("{end} Written to {}.\n", to.display()));
     text
@@ -373,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_file_has_a_name_of_its_own_in_one_directory() {
+    fn each_file_has_a_unique_name_in_one_directory() {
         let mut taken = HashSet::new();
         let names = ["db", "DB", "vg/db", "vg--db", "vg/db.1", "p::db"];
         let files = names.map(|name| free_name(name, 7, &mut taken));

@@ -315,7 +315,7 @@ impl Manager<'_> {
         let first = self.first.as_ref();
         let beginning = first.map(|first| first.beginning(&self.opened.array, portals, &target));
         let beginning = beginning.transpose()?;
-        let mut told = json!({
+        let mut reported = json!({
             "serving": pool,
             "target_name": target,
             "portals": portals,
@@ -324,9 +324,9 @@ impl Manager<'_> {
             "fingerprint": fingerprint,
         });
         if let Some(beginning) = &beginning {
-            told["first_start"] = json!(beginning);
+            reported["first_start"] = json!(beginning);
         }
-        let shown = show(self.common.form, &told, || {
+        let shown = show(self.common.form, &reported, || {
             let portals = portals.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let pool = pool.display();
             let made = beginning.as_ref().map(|beginning| beginning.made());

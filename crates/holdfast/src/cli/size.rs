@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused_in_one_line() {
+    fn an_invalid_size_is_refused_in_one_line() {
         for text in [
             "",
             "G",
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_read_well() {
+    fn sizes_are_shown_in_suitable_units() {
         for (bytes, text) in [
             (0, "0 B"),
             (1023, "1023 B"),

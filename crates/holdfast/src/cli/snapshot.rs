@@ -70,7 +70,8 @@ pub fn run(common: &Common, verb: &SnapshotVerb) -> Result<(), Failure> {
                 }
             };
             show(form, &made, || {
-                let line = |snapshot: &Snapshot| format!("Snapshot {} is made.\n", snapshot.name);
+                let line =
+                    |snapshot: &Snapshot| format!("Snapshot {} was created.\n", snapshot.name);
                 made.iter().map(line).collect()
             })
         }
@@ -83,7 +84,7 @@ pub fn run(common: &Common, verb: &SnapshotVerb) -> Result<(), Failure> {
             let (query, body) = (named("names", name)?, json!({ "name": suffix }));
             let snapshot: Snapshot =
                 first(client.change(Method::PATCH, RESOURCE, &query, &body)?)?;
-            show(form, &snapshot, || format!("Snapshot {name} is called {} now.\n", snapshot.name))
+            show(form, &snapshot, || format!("Snapshot {name} was renamed to {}.\n", snapshot.name))
         }
         SnapshotVerb::Destroy { names, eradicate } => {
             client.end(RESOURCE, names, *eradicate)?;
@@ -94,11 +95,11 @@ pub fn run(common: &Common, verb: &SnapshotVerb) -> Result<(), Failure> {
         }
         SnapshotVerb::Recover { names } => {
             client.destroy(RESOURCE, names, false)?;
-            show(form, &json!({ "recovered": names }), || lines(names, "is back"))
+            show(form, &json!({ "recovered": names }), || lines(names, "was recovered"))
         }
         SnapshotVerb::Eradicate { names } => {
             client.eradicate(RESOURCE, names)?;
-            show(form, &json!({ "eradicated": names }), || lines(names, "is gone"))
+            show(form, &json!({ "eradicated": names }), || lines(names, "was eradicated"))
         }
     }
 }
@@ -171,7 +172,7 @@ fn list(client: &Client, form: Form, query: &str, listing: &Listing) -> Result<(
     };
     show(form, &snapshots, || {
         let rows: Vec<_> = snapshots.iter().map(row).collect();
-        table(&columns, &rows, "No snapshots. Make one: holdfast snapshot create VOLUME")
+        table(&columns, &rows, "No snapshots. Create one: holdfast snapshot create VOLUME")
     })
 }
 
@@ -205,12 +206,12 @@ fn show_one(client: &Client, form: Form, name: &str) -> Result<(), Failure> {
 
 /// Returns whether something is destroyed, and for how long it can still be recovered.
 pub fn doom(left_ms: Option<u64>) -> String {
-    let told = |left_ms: u64| match left_ms / 60_000 {
+    let reported = |left_ms: u64| match left_ms / 60_000 {
         0 => "yes; eradicated within a minute".to_owned(),
         minutes @ 1..60 => format!("yes; eradicated in {minutes} min"),
         minutes => format!("yes; eradicated in {} h {} min", minutes / 60, minutes % 60),
     };
-    left_ms.map_or_else(|| "no".into(), told)
+    left_ms.map_or_else(|| "no".into(), reported)
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub fn run(common: &Common, refresh: bool) -> Result<(), Failure> {
 
 fn text(space: &PoolSpace) -> String {
     let Some(figures) = &space.figures else {
-        return "Nothing is known yet. Wait for it: holdfast pool space --refresh\n".into();
+        return "Nothing is known yet. Compute it: holdfast pool space --refresh\n".into();
     };
     let moment = if space.current { "nothing has changed since" } else { "before later changes" };
     let SpaceFigures { unique_bytes, snapshots_bytes, shared_bytes, .. } = *figures;
@@ -69,12 +69,12 @@ pub fn unique(space: Option<&Space>) -> String {
 /// Returns the lines of a volume or a snapshot that is shown by itself.
 pub fn lines(space: Option<&Space>) -> [(&'static str, String); 4] {
     let unknown = "not known yet";
-    let told = |tell: &dyn Fn(&Space) -> String| space.map_or_else(|| unknown.into(), tell);
+    let shown = |tell: &dyn Fn(&Space) -> String| space.map_or_else(|| unknown.into(), tell);
     [
-        ("Unique", told(&|s| format!("{} (as of {})", human(s.unique_bytes), time(s.as_of_ms)))),
-        ("Share", told(&|s| human(s.share_bytes))),
-        ("Data reduction", told(&|s| reduction(s.data_reduction))),
-        ("Total reduction", told(&|s| reduction(s.total_reduction))),
+        ("Unique", shown(&|s| format!("{} (as of {})", human(s.unique_bytes), time(s.as_of_ms)))),
+        ("Share", shown(&|s| human(s.share_bytes))),
+        ("Data reduction", shown(&|s| reduction(s.data_reduction))),
+        ("Total reduction", shown(&|s| reduction(s.total_reduction))),
     ]
 }
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_is_not_shown_as_nothing() {
+    fn unknown_figures_are_not_shown_as_zero() {
         let space = PoolSpace::default();
         assert!(text(&space).starts_with("Nothing is known yet."));
         assert!(lines(None).iter().all(|(_, value)| value == "not known yet"));

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_has_the_name_that_people_can_read() {
+    fn the_readable_name_of_a_device_is_preferred() {
         let directory = tempfile::tempdir().unwrap();
         let of = |name: &str| directory.path().join(name);
         let by_id = of("by-id");

@@ -139,13 +139,13 @@ impl Supervisor {
                 return Ok(code_of(status));
             }
             if status.code() == Some(GIVES_WAY.into()) {
-                tracing::info!("{} has given way: it is started again", self.name());
+                tracing::info!("{} has given up the pool, and is restarted", self.name());
                 continue;
             }
             let now = Instant::now();
             ends.retain(|end| now.duration_since(*end) < OFTEN_WITHIN);
             ends.push(now);
-            tracing::warn!("{} has ended ({status}): it is started again", self.name());
+            tracing::warn!("{} has ended ({status}), and is restarted", self.name());
             if ends.len() > OFTEN {
                 thread::sleep(PAUSE);
             }
@@ -170,7 +170,7 @@ impl Supervisor {
             state.kept.clear();
             drop(state);
             if std::mem::replace(&mut is_first, false) {
-                tracing::info!("{} is kept down until it is asked for", self.name());
+                tracing::info!("{} is kept down until a request to start it", self.name());
             }
             thread::sleep(LOOK_INTERVAL);
         }
@@ -205,7 +205,7 @@ impl Supervisor {
             }
             thread::sleep(STOPPED_MAX);
             if is_stopped(WaitIdOptions::NOHANG)? == Some(true) {
-                tracing::error!("{} was stopped by a signal: it is ended", self.name());
+                tracing::error!("{} was stopped by a signal, and is killed", self.name());
                 self.state.lock().signal(Signal::KILL);
                 return child.wait();
             }
@@ -282,7 +282,7 @@ fn listen(socket: &UnixDatagram, state: &Mutex<State>) {
                 }
             }
             Err(error) => {
-                tracing::warn!("what the array says can't be read any more: {error}");
+                tracing::warn!("messages of the array can't be received any more: {error}");
                 return;
             }
         }

@@ -180,14 +180,18 @@ impl Watch for Watched {
     }
 
     fn refused_logins(&self) -> Vec<(String, RefusedLogin)> {
-        let told = |refused: Refused| RefusedLogin {
+        let refused_login = |refused: Refused| RefusedLogin {
             count: refused.count,
             time_ms: refused.time_ms,
             address: refused.address.to_string(),
             why: refused.why().into(),
             status: u16::from_be_bytes([refused.status.0, refused.status.1]),
         };
-        self.observer.refused().into_iter().map(|(name, refused)| (name, told(refused))).collect()
+        self.observer
+            .refused()
+            .into_iter()
+            .map(|(name, refused)| (name, refused_login(refused)))
+            .collect()
     }
 
     fn certificates(&self) -> Option<&dyn Certificates> {
@@ -209,11 +213,11 @@ impl Watch for Watched {
                     DirectoryLogin::Known { name, role }
                 }
                 network::DirectoryLogin::Refused(why) => {
-                    tracing::info!("the directory service lets nobody in: {why}");
+                    tracing::info!("no user can log in by the directory service: {why}");
                     DirectoryLogin::Refused
                 }
                 network::DirectoryLogin::Unreachable(why) => {
-                    tracing::warn!("the directory service can't be asked: {why}");
+                    tracing::warn!("the directory service can't be queried: {why}");
                     DirectoryLogin::Unreachable
                 }
             });

@@ -23,8 +23,8 @@ pub fn run(common: &Common, verb: &TokenVerb) -> Result<(), Failure> {
             let made: ApiTokenMade = client.post("/v1/tokens", &asked)?;
             show(form, &made, || {
                 let until = made.kept.expires_ms.map_or_else(
-                    || "it is good until it is withdrawn".to_owned(),
-                    |expires_ms| format!("it is good until {}", time(expires_ms)),
+                    || "valid until it is withdrawn".to_owned(),
+                    |expires_ms| format!("valid until {}", time(expires_ms)),
                 );
                 let (name, user) = (&made.kept.name, &made.kept.user);
                 format!("Token {name} of user {user}, shown this once; {until}:\n{}\n", made.token)
@@ -62,6 +62,6 @@ fn list(client: &Client, form: Form, user: Option<&str>, listing: &Listing) -> R
             vec![user, name, time(token.created_ms), at(token.expires_ms), at(token.last_used_ms)]
         };
         let rows: Vec<_> = tokens.iter().map(row).collect();
-        table(&columns, &rows, "No API tokens. Make one: holdfast token create NAME")
+        table(&columns, &rows, "No API tokens. Create one: holdfast token create NAME")
     })
 }

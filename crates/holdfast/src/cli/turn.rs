@@ -129,7 +129,7 @@ pub fn take(
                 return Ok(Some(Turn { fence: Some(fence), addresses, ..turn }));
             }
             Err(fencing) => {
-                tracing::info!("{} waits: the pool is another controller's", own.name());
+                tracing::info!("{} waits: another controller has the pool", own.name());
                 fencing.wait()
             }
         },
@@ -188,10 +188,10 @@ fn announcement(
 ) -> impl FnOnce() + Send + 'static {
     let portals: Vec<String> = portals.iter().map(ToString::to_string).collect();
     move || {
-        let told = json!({ "controller": own.name(), "forwarding_from": portals });
+        let reported = json!({ "controller": own.name(), "forwarding_from": portals });
         let text = || format!("{} forwards from {}\n", own.name(), portals.join(", "));
         // A failure to print does not stop it.
-        if let Err(failure) = show(form, &told, text) {
+        if let Err(failure) = show(form, &reported, text) {
             tracing::warn!("{failure}");
         }
         if let Err(error) = tell_ready() {

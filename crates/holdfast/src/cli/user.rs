@@ -25,7 +25,7 @@ pub fn run(common: &Common, verb: &UserVerb) -> Result<(), Failure> {
             let user = send(&client, Method::POST, name, &with_role(role))?;
             show(form, &user, || {
                 format!(
-                    "User {0} is made. Give it a token: holdfast token create NAME --user {0}\n",
+                    "User {0} was created. Create a token: holdfast token create NAME --user {0}\n",
                     user.name
                 )
             })
@@ -33,7 +33,7 @@ pub fn run(common: &Common, verb: &UserVerb) -> Result<(), Failure> {
         UserVerb::List(listing) => list(&client, form, listing),
         UserVerb::Set { name, role } => {
             let user = send(&client, Method::PATCH, name, &with_role(role))?;
-            show(form, &user, || format!("User {} is {} now.\n", user.name, user.role))
+            show(form, &user, || format!("User {} now has the role {}.\n", user.name, user.role))
         }
         UserVerb::Password { name, remove } => {
             let (user, what) = match remove {
@@ -43,16 +43,16 @@ pub fn run(common: &Common, verb: &UserVerb) -> Result<(), Failure> {
                 }
                 false => {
                     let body = json!({ "password": hidden::new_password()? });
-                    (send(&client, Method::PATCH, name, &body)?, "another password")
+                    (send(&client, Method::PATCH, name, &body)?, "a new password")
                 }
             };
-            let text = || format!("User {} has {what} now; its sessions have ended.\n", user.name);
+            let text = || format!("User {} now has {what}; its sessions have ended.\n", user.name);
             show(form, &user, text)
         }
         UserVerb::Delete { name } => {
             client.order(Method::DELETE, RESOURCE, &named("names", name)?)?;
             show(form, &json!({ "deleted": name }), || {
-                format!("User {name} is gone, with its tokens and sessions.\n")
+                format!("User {name} was deleted, with its tokens and sessions.\n")
             })
         }
     }

@@ -58,7 +58,7 @@ pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
                 ..VolumeChange::default()
             };
             let volume: Volume = client.patch(&path_of("volumes", name)?, &change)?;
-            let text = || format!("Volume {} has {} now.\n", volume.name, human(volume.size_bytes));
+            let text = || format!("Volume {} now has {}.\n", volume.name, human(volume.size_bytes));
             show(form, &volume, text)
         }
         VolumeVerb::Limit { name, iops, bandwidth } => {
@@ -69,7 +69,7 @@ pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
         VolumeVerb::Rename { name, new_name } => {
             let change = VolumeChange { name: Some(new_name.clone()), ..VolumeChange::default() };
             let volume: Volume = client.patch(&path_of("volumes", name)?, &change)?;
-            show(form, &volume, || format!("Volume {name} is called {} now.\n", volume.name))
+            show(form, &volume, || format!("Volume {name} was renamed to {}.\n", volume.name))
         }
         VolumeVerb::Set { name, offload, reduction } => {
             let change = VolumeChange {
@@ -101,24 +101,26 @@ fn end_or_replace(client: &Client, form: Form, verb: &VolumeVerb) -> Result<(), 
             let (volume, of) = (find(name)?.name, snapshot::volume_of(client, snapshot)?);
             if of != volume {
                 let text = format!("{snapshot} is a snapshot of volume {of}, not of {volume}");
-                let told = format!("holdfast volume overwrite {volume} --from {snapshot}");
-                return Err(Failure::Refused(format!("{text}; to put it there: {told}")));
+                let reported = format!("holdfast volume overwrite {volume} --from {snapshot}");
+                return Err(Failure::Refused(format!("{text}; to copy it there: {reported}")));
             }
             overwrite(client, form, name, snapshot)
         }
         VolumeVerb::Overwrite { name, from } => overwrite(client, form, name, from),
         VolumeVerb::Destroy { name, eradicate } => {
             client.end(RESOURCE, &[name], *eradicate)?;
-            let told = json!({ "destroyed": name, "eradicated": eradicate });
-            show(form, &told, || destroyed("Volume", "volume", name, *eradicate))
+            let reported = json!({ "destroyed": name, "eradicated": eradicate });
+            show(form, &reported, || destroyed("Volume", "volume", name, *eradicate))
         }
         VolumeVerb::Recover { name } => {
             client.destroy(RESOURCE, &[name], false)?;
-            show(form, &json!({ "recovered": name }), || format!("Volume {name} is back.\n"))
+            show(form, &json!({ "recovered": name }), || format!("Volume {name} was recovered.\n"))
         }
         VolumeVerb::Eradicate { name } => {
             client.eradicate(RESOURCE, &[name])?;
-            show(form, &json!({ "eradicated": name }), || format!("Volume {name} is gone.\n"))
+            show(form, &json!({ "eradicated": name }), || {
+                format!("Volume {name} was eradicated.\n")
+            })
         }
         _ => Ok(()), // the caller handles the others
     }
@@ -136,16 +138,20 @@ fn overwrite(client: &Client, form: Form, name: &str, source: &str) -> Result<()
     copy(client, source, &format!("{}&overwrite=true", named("names", name)?))?;
     let volume: Volume = client.get(&path)?;
     show(form, &volume, || {
-        format!("Volume {} is what {source} is: {}.\n", volume.name, human(volume.size_bytes))
+        format!(
+            "Volume {} now has the content of {source}: {}.\n",
+            volume.name,
+            human(volume.size_bytes)
+        )
     })
 }
 
 /// Returns the message that something was destroyed, and how long it can be recovered.
 pub fn destroyed(what: &str, verb: &str, name: &str, eradicated: bool) -> String {
     if eradicated {
-        return format!("{what} {name} is gone.\n");
+        return format!("{what} {name} was eradicated.\n");
     }
-    format!("{what} {name} is destroyed. To bring it back: holdfast {verb} recover {name}\n")
+    format!("{what} {name} is destroyed. To recover it: holdfast {verb} recover {name}\n")
 }
 
 /// Returns the volume's effective offloads, and its own setting if the array's is stricter.
@@ -174,7 +180,7 @@ fn created(volume: &Volume) -> String {
         0 => format!("Connect it: holdfast connect {name} HOST"),
         _ => format!("LUNs: holdfast connection list --volume {name}"),
     };
-    format!("Volume {name} is made: {size}, {naa}. {next}\n")
+    format!("Volume {name} was created: {size}, {naa}. {next}\n")
 }
 
 fn all(client: &Client, path: &str) -> Result<Vec<Volume>, Failure> {
@@ -208,7 +214,7 @@ fn list(client: &Client, form: Form, destroyed: bool, listing: &Listing) -> Resu
     };
     show(form, &volumes, || {
         let rows: Vec<_> = volumes.iter().map(row).collect();
-        table(&columns, &rows, "No volumes. Make one: holdfast volume create NAME --size 10G")
+        table(&columns, &rows, "No volumes. Create one: holdfast volume create NAME --size 10G")
     })
 }
 
@@ -254,7 +260,7 @@ fn list_space(
     };
     show(form, &volumes, || {
         let rows: Vec<_> = volumes.iter().map(row).collect();
-        table(&columns, &rows, "No volumes. Make one: holdfast volume create NAME --size 10G")
+        table(&columns, &rows, "No volumes. Create one: holdfast volume create NAME --size 10G")
     })
 }
 

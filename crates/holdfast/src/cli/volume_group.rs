@@ -31,9 +31,9 @@ pub fn run(common: &Common, verb: &VolumeGroupVerb) -> Result<(), Failure> {
                 GROUPS.eradicate(&client, name, "")?;
             }
             show(form, &json!({ "destroyed": name }), || match eradicate {
-                true => format!("Volume group {name} is gone, with its volumes.\n"),
+                true => format!("Volume group {name} was eradicated, with its volumes.\n"),
                 false => format!(
-                    "Volume group {name} is destroyed with its volumes. To bring them back: \
+                    "Volume group {name} is destroyed with its volumes. To recover them: \
                      holdfast volume-group recover {name}\n"
                 ),
             })
@@ -42,7 +42,7 @@ pub fn run(common: &Common, verb: &VolumeGroupVerb) -> Result<(), Failure> {
         VolumeGroupVerb::Eradicate { name } => {
             GROUPS.eradicate(&client, name, "")?;
             show(form, &json!({ "eradicated": name }), || {
-                format!("Volume group {name} is gone, with its volumes.\n")
+                format!("Volume group {name} was eradicated, with its volumes.\n")
             })
         }
     }

@@ -71,7 +71,7 @@ impl Signals {
         let shutdown = shutdown.clone();
         let mut is_again = was_asked_to_end();
         if is_again {
-            tracing::info!("a signal came before the pool was open: ending");
+            tracing::info!("a signal arrived before the pool was open: ending");
             shutdown.trigger();
         }
         let thread = thread::Builder::new().name("signals".into()).spawn(move || {
@@ -81,7 +81,7 @@ impl Signals {
                     tracing::warn!("signal {signal} again: ending at once, the log is replayed");
                     std::process::exit(128 + signal);
                 }
-                tracing::info!("signal {signal}: finishing what is under way");
+                tracing::info!("signal {signal}: finishing commands in progress");
                 shutdown.trigger();
             }
         })?;

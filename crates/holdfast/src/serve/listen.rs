@@ -207,7 +207,7 @@ impl Door {
     /// Logs how many were refused, once they are accepted again.
     fn tell(&mut self, now: Duration) {
         if let Some(count) = self.refused.end(now) {
-            tracing::info!("connections are taken again; {count} were refused");
+            tracing::info!("connections are accepted again; {count} were refused");
         }
     }
 
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_its_connections_and_others_have_theirs() {
+    fn connections_are_limited_per_address() {
         let addresses = Neighbours::default();
         let of = |text: &str| text.parse::<IpAddr>().unwrap();
         let enter = |text: &str| addresses.enter(of(text), 7);

@@ -102,22 +102,22 @@ impl Duties for array::Array {
             Ok(ran) => {
                 let list = |names: &[String]| names.join(", ");
                 if !ran.taken.is_empty() {
-                    tracing::info!("snapshots were taken that were due: {}", list(&ran.taken));
+                    tracing::info!("scheduled snapshots were taken: {}", list(&ran.taken));
                 }
                 if !ran.let_go.is_empty() {
-                    tracing::info!("snapshots are kept no longer: {}", list(&ran.let_go));
+                    tracing::info!("snapshots were destroyed by retention: {}", list(&ran.let_go));
                 }
                 for (group, error) in &ran.missed {
-                    tracing::warn!("the snapshots of group {group} that are due: {error}");
+                    tracing::warn!("can't take the due snapshots of group {group}: {error}");
                 }
             }
-            Err(error) => tracing::warn!("snapshots that are due are taken later: {error}"),
+            Err(error) => tracing::warn!("due snapshots are taken later: {error}"),
         }
     }
 
     fn eradicate(&self, now_ms: u64) {
         if let Err(error) = self.eradicate_due(now_ms) {
-            tracing::warn!("what is destroyed is eradicated later: {error}");
+            tracing::warn!("destroyed objects are eradicated later: {error}");
         }
     }
 }

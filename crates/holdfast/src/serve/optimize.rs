@@ -56,8 +56,8 @@ impl Passes for Optimizer {
 fn tell_end(before: &OptimizeStatus, now: &OptimizeStatus) {
     if now.passes > before.passes {
         tracing::info!(
-            "the background pass of reduction has ended: since the start {} chunks were found to \
-             be stored twice, and {} segments were rewritten",
+            "the background pass of reduction has ended: since the start {} duplicate chunks \
+             were found, and {} segments were rewritten",
             now.aliased_chunks,
             now.rewritten_segments
         );

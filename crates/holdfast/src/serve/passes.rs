@@ -140,7 +140,7 @@ mod tests {
     const LOOK: Turn = Turn::Wait(LOOK_INTERVAL);
 
     #[test]
-    fn passes_follow_each_other_from_end_to_beginning() {
+    fn an_interval_is_from_the_end_of_a_pass_to_the_next_beginning() {
         let mut schedule = Schedule::new(Some(HOUR), Duration::ZERO);
         assert_eq!(schedule.next(Step::Nothing, FIRST_PASS - LOOK_INTERVAL), LOOK);
         assert_eq!(schedule.next(Step::Nothing, FIRST_PASS), Turn::Begin);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_interval_no_pass_begins_by_itself() {
+    fn without_an_interval_no_pass_begins_by_itself() {
         let mut schedule = Schedule::new(None, Duration::ZERO);
         assert_eq!(schedule.next(Step::Nothing, HOUR * 1000), LOOK);
         assert_eq!(schedule.next(Step::Last, HOUR * 2000), LOOK);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_done_now_changes_nothing() {
+    fn a_step_that_must_wait_does_not_change_the_schedule() {
         let pause = Duration::from_millis(7);
         let mut schedule = Schedule::new(Some(HOUR), Duration::ZERO);
         assert_eq!(schedule.next(Step::Later(pause), FIRST_PASS), Turn::Wait(pause));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_that_is_wanted_begins_at_once() {
+    fn a_requested_pass_begins_at_once() {
         let mut schedule = Schedule::new(None, Duration::ZERO);
         let mut wanted = |step, now| {
             schedule.want(now);

@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Starts the thread for the passes.
 pub(super) fn start(options: ScrubOptions, shared: &Arc<Shared>) -> io::Result<Attendant> {
     let traffic = Traffic::new(shared.front.counters.clone());
-    let scrub = Scrub { options, shared: shared.clone(), traffic, told: 0 };
+    let scrub = Scrub { options, shared: shared.clone(), traffic, reported: 0 };
     passes::start("scrub", options.interval, shared.clock, scrub)
 }
 
@@ -41,7 +41,7 @@ struct Scrub {
     shared: Arc<Shared>,
     traffic: Traffic,
     /// Findings that were logged.
-    told: u64,
+    reported: u64,
 }
 
 impl Passes for Scrub {
@@ -86,13 +86,13 @@ impl Scrub {
     /// Logs found damage, once.
     fn tell(&mut self) {
         let status = self.shared.front.store.scrub_status();
-        if status.findings > self.told {
-            let (new, repaired) = (status.findings - self.told, status.repairs);
+        if status.findings > self.reported {
+            let (new, repaired) = (status.findings - self.reported, status.repairs);
             tracing::error!(
                 "scrub found damage in {new} places ({repaired} repaired since the start): \
                  `holdfast pool damage` lists it"
             );
         }
-        self.told = status.findings;
+        self.reported = status.findings;
     }
 }

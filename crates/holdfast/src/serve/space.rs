@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_made_when_hosts_are_quiet_or_have_been_busy_for_long() {
+    fn figures_are_computed_when_hosts_are_idle_or_have_been_busy_for_long() {
         let seconds = Duration::from_secs;
         let mut schedule = Schedule::default();
         schedule.look(seconds(1), true, false);

@@ -40,7 +40,7 @@ pub fn tell_ready() -> io::Result<()> {
     match place() {
         Some(place) => tell(&place, "READY=1", &[]).map_err(|error| {
             let place = place.to_string_lossy();
-            io::Error::other(format!("can't say at {place} ({VARIABLE}) that it serves: {error}"))
+            io::Error::other(format!("can't report readiness to {place} ({VARIABLE}): {error}"))
         }),
         None => Ok(()),
     }
@@ -71,9 +71,9 @@ pub fn tell_alive() -> io::Result<()> {
 
 /// Reports that the array is stopping. From then on [`tell_alive`] is not expected.
 pub(super) fn tell_stopping() {
-    let told = place().map_or(Ok(()), |place| tell(&place, "STOPPING=1", &[]));
-    if let Err(error) = told {
-        tracing::warn!("the supervisor does not know that the array stops: {error}");
+    let reported = place().map_or(Ok(()), |place| tell(&place, "STOPPING=1", &[]));
+    if let Err(error) = reported {
+        tracing::warn!("can't report to the supervisor that the array stops: {error}");
     }
 }
 
@@ -109,10 +109,10 @@ pub struct Holding(Option<Arc<AtomicBool>>);
 impl Holding {
     /// Returns the state that the supervisor passed when it started this process.
     pub fn of_environment() -> Self {
-        Self::told(std::env::var(HELD).ok())
+        Self::from_variable(std::env::var(HELD).ok())
     }
 
-    fn told(held: Option<String>) -> Self {
+    fn from_variable(held: Option<String>) -> Self {
         Self(held.map(|name| Arc::new(AtomicBool::new(!name.is_empty()))))
     }
 
@@ -127,7 +127,7 @@ impl Holding {
     /// If no supervisor runs both.
     pub fn hold(&self, other: &str, down: bool) -> io::Result<()> {
         let (Some(held), Some(place)) = (&self.0, place()) else {
-            let text = "each controller is started by itself here: stop and start it there";
+            let text = "the controllers are started separately: stop and start each where it runs";
             return Err(io::Error::other(text));
         };
         let verb = if down { "HOLD" } else { "RELEASE" };
@@ -150,7 +150,7 @@ impl Kept {
         let listeners = (0..given.len()).filter_map(|at| {
             let taken = given.take_tcp_listener(at);
             let taken = taken.inspect_err(|error| {
-                tracing::warn!("the supervisor gave what is no socket that listens: {error}");
+                tracing::warn!("the supervisor passed a socket that does not listen: {error}");
             });
             let listener = taken.ok().flatten()?;
             // Child processes do not inherit it.
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watchdog_is_of_one_process() {
+    fn a_watchdog_applies_to_one_process() {
         let limit =
             |usec: &str, pid: Option<&str>| limit_of(Some(usec.into()), pid.map(str::to_owned), 77);
         assert_eq!(limit("5000000", None), Some(Duration::from_secs(5)));
@@ -257,10 +257,10 @@ mod tests {
 
     #[test]
     fn only_a_supervisor_of_both_keeps_one_down() {
-        let none = Holding::told(None);
+        let none = Holding::from_variable(None);
         assert!(!none.is_held() && none.hold("ct1", true).is_err());
-        assert!(!Holding::told(Some(String::new())).is_held());
-        assert!(Holding::told(Some("ct1".into())).is_held());
+        assert!(!Holding::from_variable(Some(String::new())).is_held());
+        assert!(Holding::from_variable(Some("ct1".into())).is_held());
     }
 
     #[test]

@@ -284,7 +284,7 @@ fn sample(path: &Path) {
 }
 
 #[test]
-fn what_qemu_wrote_is_there_after_a_restart() {
+fn data_written_by_qemu_survives_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let (pool, file) = (dir.path().join("pool"), dir.path().join("sample"));
     let file_name = file.to_str().unwrap();
@@ -322,7 +322,7 @@ fn what_qemu_wrote_is_there_after_a_restart() {
 }
 
 #[test]
-fn zeros_that_are_sent_as_data_are_counted_where_write_same_would_do() {
+fn zeros_sent_as_data_are_counted_where_write_same_would_do() {
     let dir = tempfile::tempdir().unwrap();
     let pool = dir.path().join("pool");
     create_pool(&pool);
@@ -358,7 +358,7 @@ fn libiscsi_finds_the_target_and_its_volumes() {
 }
 
 #[test]
-fn bytes_that_are_not_iscsi_close_their_connection_and_harm_no_other() {
+fn bytes_that_are_not_iscsi_close_only_their_own_connection() {
     let dir = tempfile::tempdir().unwrap();
     let pool = dir.path().join("pool");
     create_pool(&pool);

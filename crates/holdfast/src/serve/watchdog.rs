@@ -66,7 +66,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> io::Result<Option<Attendant>> {
                     let seconds = STUCK_AFTER.as_secs();
                     tracing::error!(
                         "front-end thread {thread} has done nothing for {seconds} s: the \
-                         supervisor is to start the array again"
+                         supervisor should restart the array"
                     );
                 }
             } else if let Err(error) = tell_alive()

@@ -24,9 +24,9 @@ fn users_do_what_their_role_allows_from_wherever_they_are() {
     world.make_pool();
     let array = world.serve(&[]);
     let stranger = World::new();
-    let api = array.told["api"].as_str().unwrap();
-    let fingerprint = array.told["fingerprint"].as_str().unwrap();
-    assert_eq!(array.told["url"], format!("https://{api}"));
+    let api = array.reported["api"].as_str().unwrap();
+    let fingerprint = array.reported["fingerprint"].as_str().unwrap();
+    assert_eq!(array.reported["url"], format!("https://{api}"));
     assert!(world.text(&["user", "list"]).contains("built in"));
     world.text(&["user", "create", "anna", "--role", "storage_admin"]);
     let made = world.json(&["token", "create", "laptop", "--user", "anna", "--expires", "1d"]);
@@ -96,7 +96,7 @@ fn passwords_come_from_the_standard_input(world: &World) {
 }
 
 fn survives(world: &World, array: Array, secret: &str) {
-    let fingerprint = array.told["fingerprint"].clone();
+    let fingerprint = array.reported["fingerprint"].clone();
     let log = world.json(&["audit"]);
     let rows: Vec<(&str, &str, &str)> = log
         .as_array()
@@ -126,7 +126,7 @@ fn survives(world: &World, array: Array, secret: &str) {
     assert!(world.text(&["audit", "--limit", "1"]).contains("invalid_role"));
     array.kill();
     let array = world.serve(&[]);
-    assert_eq!(array.told["fingerprint"], fingerprint);
+    assert_eq!(array.reported["fingerprint"], fingerprint);
     assert_eq!(world.json(&["audit"]), log);
     let users = world.json(&["user", "list"]);
     assert_eq!((&users[1]["name"], &users[1]["role"]), (&json!("anna"), &json!("readonly")));
@@ -148,25 +148,25 @@ fn plain_http_is_for_loopback_and_only_if_asked_for() {
     assert!(world.refusal(2, &open).contains("not encrypted"));
     for more in [&["--config", config.as_str()][..], &["--api-http"]] {
         let array = world.serve(more);
-        let api = array.told["api"].as_str().unwrap();
-        assert_eq!(array.told["url"], format!("http://{api}"));
-        assert_eq!(array.told["fingerprint"], Value::Null);
-        assert_eq!(world.json(&["status"])["portals"], array.told["portals"]);
+        let api = array.reported["api"].as_str().unwrap();
+        assert_eq!(array.reported["url"], format!("http://{api}"));
+        assert_eq!(array.reported["fingerprint"], Value::Null);
+        assert_eq!(world.json(&["status"])["portals"], array.reported["portals"]);
         let run_file = pool.join("array.run");
-        let told = ["status", "--api", api, "--token-file", run_file.to_str().unwrap()];
-        assert_eq!(World::new().json(&told)["portals"], array.told["portals"]);
+        let reported = ["status", "--api", api, "--token-file", run_file.to_str().unwrap()];
+        assert_eq!(World::new().json(&reported)["portals"], array.reported["portals"]);
         array.stop();
     }
     assert!(!pool.join("api-key.pem").exists(), "a key was made for nothing");
 }
 
 #[test]
-fn a_certificate_that_is_given_is_used_and_must_fit() {
+fn a_configured_certificate_is_used_and_must_match_its_key() {
     let world = World::new();
     world.make_pool();
     // A certificate of another array serves here.
     let first = world.serve(&[]);
-    let fingerprint = first.told["fingerprint"].clone();
+    let fingerprint = first.reported["fingerprint"].clone();
     first.stop();
     let given = |name: &str| world.directory.path().join(name).to_str().unwrap().to_owned();
     for (from, to) in [("api-certificate.pem", "given.pem"), ("api-key.pem", "given.key")] {
@@ -177,8 +177,8 @@ fn a_certificate_that_is_given_is_used_and_must_fit() {
     };
     let config = file(&world, "given.toml", &text("given.pem", "given.key"));
     let array = world.serve(&["--config", &config]);
-    assert_eq!(array.told["fingerprint"], fingerprint);
-    assert_eq!(world.json(&["status"])["portals"], array.told["portals"]);
+    assert_eq!(array.reported["fingerprint"], fingerprint);
+    assert_eq!(world.json(&["status"])["portals"], array.reported["portals"]);
     array.stop();
     let config = file(&world, "wrong.toml", &text("given.key", "given.key"));
     let pool = world.pool();
@@ -194,29 +194,29 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
     other.make_pool();
     // A certificate of another array serves here.
     let second = other.serve(&[]);
-    let renewed = second.told["fingerprint"].as_str().unwrap().to_owned();
+    let renewed = second.reported["fingerprint"].as_str().unwrap().to_owned();
     second.stop();
     let array = world.serve(&[]);
-    let api = array.told["api"].as_str().unwrap();
+    let api = array.reported["api"].as_str().unwrap();
     let run_file = world.pool().join("array.run");
     for name in ["api-certificate.pem", "api-key.pem"] {
         std::fs::copy(other.pool().join(name), world.pool().join(name)).unwrap();
     }
-    let told = || {
+    let reported = || {
         let run: Value = serde_json::from_slice(&std::fs::read(&run_file).unwrap()).unwrap();
         run["fingerprint"].as_str().unwrap().to_owned()
     };
     let mut turns = 0..1200;
-    while told() != renewed {
+    while reported() != renewed {
         assert!(turns.next().is_some(), "it was never shown");
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     // Verbs find the array by its run file, or are given the new fingerprint.
-    assert_eq!(world.json(&["status"])["portals"], array.told["portals"]);
+    assert_eq!(world.json(&["status"])["portals"], array.reported["portals"]);
     let token = run_file.to_str().unwrap();
     let status = as_user(&["status"], api, token, ["--fingerprint", &renewed]);
-    assert_eq!(world.json(&status)["portals"], array.told["portals"]);
-    let old = array.told["fingerprint"].as_str().unwrap();
+    assert_eq!(world.json(&status)["portals"], array.reported["portals"]);
+    let old = array.reported["fingerprint"].as_str().unwrap();
     world.refusal(3, &as_user(&["status"], api, token, ["--fingerprint", old]));
     array.stop();
     assert!(!run_file.exists());

@@ -49,10 +49,10 @@ fn an_alert_is_opened_sent_closed_and_kept() {
     };
     assert!(world.text(&["alert", "list"]).contains("No alert is open."));
     world.text(&["host", "create", "h", "--iqn", "iqn.2026-11.com.example:h"]);
-    let told = until("admin (array_admin) from 127.0.0.1: POST /api/2.26/hosts");
-    assert!(told.starts_with("<109>1 "), "an entry of the audit log: {told}");
-    let portal = array.told["portals"][0].as_str().unwrap();
-    let target = array.told["target_name"].as_str().unwrap();
+    let reported = until("admin (array_admin) from 127.0.0.1: POST /api/2.26/hosts");
+    assert!(reported.starts_with("<109>1 "), "an entry of the audit log: {reported}");
+    let portal = array.reported["portals"][0].as_str().unwrap();
+    let target = array.reported["target_name"].as_str().unwrap();
     for _ in 0..5 {
         assert_eq!(login(portal, target, "iqn.1999-01.stranger:x").1, (2, 2));
     }
@@ -62,8 +62,8 @@ fn an_alert_is_opened_sent_closed_and_kept() {
     assert_eq!(seen[0]["refused"]["address"], "127.0.0.1");
     let initiators = world.text(&["initiator", "list"]);
     assert!(initiators.contains("it is not a known host, or has no CHAP"), "{initiators}");
-    let told = until("login-refused (warning) is open");
-    assert!(told.starts_with("<28>1 ") && told.contains("iqn.1999-01.stranger:x"), "{told}");
+    let line = until("login-refused (warning) is open");
+    assert!(line.starts_with("<28>1 ") && line.contains("iqn.1999-01.stranger:x"), "{line}");
     let open = world.json(&["alert", "list"]);
     assert_eq!((&open[0]["code"], &open[0]["state"]), (&json!(403), &json!("open")));
     let number = open[0]["name"].as_str().unwrap();
@@ -88,7 +88,7 @@ fn an_alert_is_opened_sent_closed_and_kept() {
     assert_eq!((&all[0]["state"], &all[0]["created"]), (&json!("closed"), &open[0]["created"]));
     assert!(all[0]["created"].is_u64() && all[0]["notified"].is_u64());
     checks(&world);
-    sessions(&world, &array.told);
+    sessions(&world, &array.reported);
     array.stop();
 }
 
@@ -101,9 +101,9 @@ fn checks(world: &World) {
     world.refusal(1, &["host", "check", "other"]);
 }
 
-fn sessions(world: &World, told: &Value) {
-    assert_eq!(world.text(&["host", "sessions"]), "Nobody is logged in.\n");
-    let (portal, target) = (&told["portals"][0], told["target_name"].as_str().unwrap());
+fn sessions(world: &World, reported: &Value) {
+    assert_eq!(world.text(&["host", "sessions"]), "No host is logged in.\n");
+    let (portal, target) = (&reported["portals"][0], reported["target_name"].as_str().unwrap());
     let name = "iqn.2026-11.com.example:h";
     let (stream, status) = login(portal.as_str().unwrap(), target, name);
     assert_eq!(status, (0, 0));

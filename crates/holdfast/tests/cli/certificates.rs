@@ -19,7 +19,7 @@ fn has(world: &World, address: &str, token: &str, certificate: &Value) -> bool {
 }
 
 #[test]
-fn the_certificate_in_the_pool_is_in_force_at_once_and_kept() {
+fn the_certificate_in_the_pool_takes_effect_at_once_and_is_kept() {
     let world = World::new();
     world.make_pool();
     let array = world.serve(&[]);
@@ -29,7 +29,7 @@ fn the_certificate_in_the_pool_is_in_force_at_once_and_kept() {
     let token = token.to_str().unwrap();
     let of_files = world.json(&["api", "GET", PATH])["items"][0].clone();
     assert_eq!(of_files["source"], "files");
-    let address = array.told["api"].as_str().unwrap().to_owned();
+    let address = array.reported["api"].as_str().unwrap().to_owned();
     assert!(has(&world, &address, token, &of_files["certificate"]));
     // Self-signed. The verb after it finds the array by the new fingerprint.
     let own = change(&world, &json!({"organization": "Acme Inc", "country": "US"}));
@@ -52,7 +52,7 @@ fn the_certificate_in_the_pool_is_in_force_at_once_and_kept() {
     assert!(has(&world, &address, token, &json!(read("a.pem"))));
     array.kill();
     let array = world.serve(&[]);
-    let address = array.told["api"].as_str().unwrap().to_owned();
+    let address = array.reported["api"].as_str().unwrap().to_owned();
     assert!(has(&world, &address, token, &json!(read("a.pem"))));
     world.text(&["api", "DELETE", PATH]);
     world.text(&["status"]);

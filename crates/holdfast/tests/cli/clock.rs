@@ -10,7 +10,7 @@ use super::*;
 const OFFSETS: [i64; 4] = [-4_000_000_000, -1_790_000_000, 260_000_000_000, 7_000_000_000_000];
 
 #[test]
-fn no_clock_ends_the_array() {
+fn absurd_clock_values_do_not_end_the_array() {
     let world = World::new();
     let at = |name: &str| world.directory.path().join(name);
     let (library, offset) = (at("clock.so"), at("offset"));
@@ -50,7 +50,7 @@ fn no_clock_ends_the_array() {
             world.output(&["audit"]);
             let name = format!("v{}", seconds.unsigned_abs());
             world.output(&["volume", "create", &name, "--size", "1G"]);
-            let portal = array.told["portals"][0].as_str().unwrap();
+            let portal = array.reported["portals"][0].as_str().unwrap();
             log_in(&mut TcpStream::connect(portal).unwrap());
             assert_eq!(array.child.try_wait().unwrap(), None, "{seconds}");
             move_to(0);

@@ -32,7 +32,7 @@ fn silent_connections_of_one_address_leave_descriptors_for_others() {
     command.stdout(Stdio::piped()).stderr(std::fs::File::create(&log).unwrap());
     let array = World::started(command);
     make_host(&world);
-    let portal = array.told["portals"][0].as_str().unwrap();
+    let portal = array.reported["portals"][0].as_str().unwrap();
     // More than the limit of the array; it closes the excess ones.
     let silent: Vec<_> = (0..400).filter_map(|_| connect("127.0.0.66", portal)).collect();
     assert!(silent.len() > 256, "{}", silent.len());
@@ -46,8 +46,8 @@ fn silent_connections_of_one_address_leave_descriptors_for_others() {
     assert!((1..64).contains(&open), "{open} connections are open");
     drop(silent);
     array.stop();
-    let told = std::fs::read_to_string(log).unwrap();
-    assert!(told.contains("this process may have 256 open files"), "{told}");
-    assert_eq!(told.matches("was refused").count(), 1, "{told}");
-    assert!(!told.contains("can't accept"), "{told}");
+    let reported = std::fs::read_to_string(log).unwrap();
+    assert!(reported.contains("this process may have 256 open files"), "{reported}");
+    assert_eq!(reported.matches("was refused").count(), 1, "{reported}");
+    assert!(!reported.contains("can't accept"), "{reported}");
 }

@@ -52,7 +52,7 @@ impl World {
 }
 
 #[test]
-fn a_pool_is_made_on_several_devices_wholly_or_not() {
+fn a_pool_on_several_devices_is_created_completely_or_not_at_all() {
     let world = World::new();
     let made = world.make_on(&["a", "b", "c"]);
     assert_eq!(
@@ -69,7 +69,7 @@ fn a_pool_is_made_on_several_devices_wholly_or_not() {
     // Directories that were created for the other devices are removed.
     assert!(create(&["d", "e", "b"], 1).contains("there is a pool"));
     assert!(!world.directory.path().join("d").exists());
-    assert!(create(&["d", "d"], 2).contains("named twice"));
+    assert!(create(&["d", "d"], 2).contains("given twice"));
     let many: Vec<String> = (0..49).map(|number| format!("m{number}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     assert!(create(&many, 2).contains("1 to 48 devices"));
@@ -112,11 +112,11 @@ fn a_device_fails_and_is_replaced_while_hosts_continue() {
     assert!(world.refusal(1, &["device", "add", &new]).contains("3 devices"));
     assert!(!Path::new(&new).join("pool.data").exists(), "what was made is gone");
     assert!(world.refusal(1, &["device", "replace", "0", &new]).contains("take it out first"));
-    assert!(world.refusal(1, &["device", "add", &world.place("a")]).contains("there already"));
+    assert!(world.refusal(1, &["device", "add", &world.place("a")]).contains("already exists"));
     assert!(world.text(&["device", "replace", "1", &new]).contains("Device 1 is out"));
     assert_eq!(world.states()[2].0, 3);
-    assert!(world.text(&["device", "remove", "2"]).contains("any more"));
-    assert!(world.text(&["device", "identify", "3"]).contains("no light"));
+    assert!(world.text(&["device", "remove", "2"]).contains("removed from the pool"));
+    assert!(world.text(&["device", "identify", "3"]).contains("No locate light"));
     let drives = world.json(&["api", "GET", "/api/2.26/drives?sort=name"]);
     assert_eq!(drives["items"][0]["name"], "CH0.BAY0");
     let alerts = || world.json(&["alert", "list"]).as_array().unwrap().len();
@@ -129,7 +129,7 @@ fn a_device_fails_and_is_replaced_while_hosts_continue() {
 }
 
 #[test]
-fn a_device_that_returns_gets_what_it_lacks() {
+fn a_returning_device_catches_up() {
     let world = World::new();
     world.make_on(&["a", "b"]);
     let array = world.serve_on(&["a", "b"], &[]);
@@ -154,7 +154,7 @@ fn a_device_that_returns_gets_what_it_lacks() {
 }
 
 #[test]
-fn some_devices_may_be_missing_at_the_start_and_more_only_when_that_is_said() {
+fn some_devices_may_be_missing_at_the_start_and_more_only_on_request() {
     let world = World::new();
     world.make_on(&["a", "b", "c"]);
     let array = world.serve_on(&["a", "b", "c"], &[]);
@@ -189,7 +189,7 @@ fn some_devices_may_be_missing_at_the_start_and_more_only_when_that_is_said() {
 /// Like a device that returns wrong bytes for a while: it is present, and shows nothing of the
 /// pool.
 #[test]
-fn a_device_whose_label_could_not_be_read_is_added_when_it_can() {
+fn a_device_with_an_unreadable_label_is_added_once_it_is_readable() {
     use std::os::unix::fs::FileExt;
     let world = World::new();
     world.make_on(&["a", "b", "c"]);
@@ -226,11 +226,11 @@ fn devices_of_different_pools_are_no_pool() {
         world.refusal(1, &words.chain(places.iter().map(String::as_str)).collect::<Vec<_>>())
     };
     assert!(refused(&["a", "c"]).contains("two different pools"));
-    assert!(refused(&["e", "f"]).contains("name it alone"));
+    assert!(refused(&["e", "f"]).contains("give it alone"));
     let salvaged = world.place("salvaged");
     let (a, b) = (world.place("a"), world.place("b"));
-    let told = world.json(&["salvage", &a, &b, "--to", &salvaged]);
-    assert_eq!(told["whole"], true, "{told}");
+    let reported = world.json(&["salvage", &a, &b, "--to", &salvaged]);
+    assert_eq!(reported["whole"], true, "{reported}");
 }
 
 /// Six devices in stripes: any two may fail, and are replaced.
@@ -254,8 +254,8 @@ fn a_striped_pool_continues_without_two_of_its_devices() {
     std::fs::create_dir(world.place("h")).unwrap();
     let refused = world.refusal(1, &["device", "remove", "2"]);
     assert!(refused.contains("for 0 of the pool's 15 segments: add one first"), "{refused}");
-    let told = world.text(&["device", "replace", "1", &world.place("g")]);
-    assert!(told.contains("catching up") && !told.contains("is out"), "{told}");
+    let reported = world.text(&["device", "replace", "1", &world.place("g")]);
+    assert!(reported.contains("catching up") && !reported.contains("is out"), "{reported}");
     world.text(&["device", "replace", "4", &world.place("h")]);
     world.wait_for(&[0, 1, 2, 3, 4, 5].map(|number| (number, "in")));
     array.stop();

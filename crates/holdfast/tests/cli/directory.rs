@@ -16,8 +16,11 @@ fn a_directory_service_is_set_tested_kept_and_cleared() {
     let uri = format!("ldap://{}", silent.local_addr().unwrap());
     let set = ["directory", "set", "--enabled", "on", "--uri", &uri, "--base-dn", "dc=x"];
     let bind = ["--bind-user", "cn=array,dc=x", "--bind-password-file", secret];
-    let told = world.text(&[&set[..], &bind[..]].concat());
-    assert!(told.contains("cn=array,dc=x, with a password") && !told.contains("horse"), "{told}");
+    let reported = world.text(&[&set[..], &bind[..]].concat());
+    assert!(
+        reported.contains("cn=array,dc=x, with a password") && !reported.contains("horse"),
+        "{reported}"
+    );
     let role = ["directory", "role", "readonly", "--group", "ops", "--base", "ou=groups"];
     assert!(world.text(&role).contains("readonly: ops below ou=groups"));
     let error = world.refusal(1, &["directory", "set", "--uri", "ldaps://other.example.com"]);
@@ -25,9 +28,9 @@ fn a_directory_service_is_set_tested_kept_and_cleared() {
     let error = world.refusal(1, &["directory", "role", "nobody", "--group", "ops"]);
     assert!(error.contains("is no role"), "{error}");
     let tested = world.output(&["directory", "test"]);
-    let told = String::from_utf8(tested.stdout).unwrap();
-    assert_eq!((tested.status.code(), told.contains(&uri)), (Some(1), true), "{told}");
-    assert!(told.contains("it does not answer in time"), "{told}");
+    let reported = String::from_utf8(tested.stdout).unwrap();
+    assert_eq!((tested.status.code(), reported.contains(&uri)), (Some(1), true), "{reported}");
+    assert!(reported.contains("it does not answer in time"), "{reported}");
     array.kill();
     let array = world.serve(&[]);
     let kept = world.json(&["directory", "show"]);

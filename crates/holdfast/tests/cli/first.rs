@@ -8,14 +8,14 @@ fn an_empty_directory_becomes_an_array_once() {
     let pool = world.pool();
     std::fs::create_dir(&pool).unwrap();
     let array = world.serve(&["--capacity", "1G"]);
-    let first = &array.told["first_start"];
+    let first = &array.reported["first_start"];
     assert_eq!(first["capacity_bytes"], 1 << 30);
     assert_eq!(mode(&pool.join("pool.data")), 0o600);
     assert_eq!(first["commands"].as_array().unwrap().len(), 3);
     let token = first["token"].as_str().unwrap().to_owned();
     // The token is that of an array admin, also on another machine.
-    let api = array.told["api"].as_str().unwrap();
-    let fingerprint = array.told["fingerprint"].as_str().unwrap();
+    let api = array.reported["api"].as_str().unwrap();
+    let fingerprint = array.reported["fingerprint"].as_str().unwrap();
     let far = ["user", "list", "--json", "--api", api, "--fingerprint", fingerprint];
     let output = world.command(&far).env("HOLDFAST_TOKEN", &token).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -31,7 +31,7 @@ fn an_empty_directory_becomes_an_array_once() {
         }
     }
     let array = world.serve(&["--capacity", "2G"]);
-    assert_eq!(array.told["first_start"], Value::Null);
+    assert_eq!(array.reported["first_start"], Value::Null);
     assert_eq!(std::fs::metadata(pool.join("pool.data")).unwrap().len(), 1 << 30);
     assert_eq!(world.json(&["token", "list"]).as_array().unwrap().len(), 1);
     array.stop();
@@ -69,7 +69,7 @@ fn one_verb_provisions_a_host() {
     assert_eq!((&made["lun"], &made["host"]["name"]), (&json!(1), &json!("web")));
     let naa = made["volume"]["naa"].as_str().unwrap().trim_start_matches("naa.");
     assert_eq!(made["device"], format!("/dev/disk/by-id/wwn-0x{naa}"));
-    let portal = array.told["portals"][0].as_str().unwrap();
+    let portal = array.reported["portals"][0].as_str().unwrap();
     assert!(made["commands"][0].as_str().unwrap().contains(portal), "{made}");
     // The host exists from now on, by its name and by its iSCSI name.
     let again = ["provision", "more", "--size", "1G", "--host", "web"];
@@ -105,22 +105,22 @@ fn a_waiting_supervisor_is_notified_when_hosts_can_connect() {
     let pool = world.pool();
     let mut command = world.command(&["serve", pool.to_str().unwrap(), "--iscsi", "127.0.0.1:0"]);
     let child = command.env("NOTIFY_SOCKET", &path).stdout(Stdio::null()).spawn().unwrap();
-    let array = Array { child, told: Value::Null };
-    let told = || {
+    let array = Array { child, reported: Value::Null };
+    let reported = || {
         let mut buffer = [0; 256];
         let length = socket.recv(&mut buffer).unwrap();
         String::from_utf8(buffer[..length].to_vec()).unwrap()
     };
     // The sockets to keep come first.
-    let kept = told();
+    let kept = reported();
     assert!(kept.starts_with("FDSTORE=1\nFDNAME=iscsi-127.0.0.1-"), "{kept}");
-    assert_eq!(told(), "READY=1");
+    assert_eq!(reported(), "READY=1");
     world.text(&["status"]);
     array.stop();
 }
 
 #[test]
-fn a_variable_that_names_an_array_never_keeps_another_from_being_served() {
+fn a_variable_that_selects_an_array_does_not_keep_another_from_being_served() {
     let world = World::new();
     let (pool, elsewhere) = (world.pool(), world.directory.path().join("elsewhere"));
     std::fs::create_dir(&pool).unwrap();
@@ -148,9 +148,12 @@ fn a_variable_that_names_an_array_never_keeps_another_from_being_served() {
     let mut both = world.command(&["status", "--api", "192.0.2.1:1"]);
     both.env("HOLDFAST_CA", "x").env("HOLDFAST_FINGERPRINT", "00".repeat(32));
     let output = both.output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("HOLDFAST_CA") && told.contains("HOLDFAST_FINGERPRINT"), "{told}");
+    let reported = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{reported}");
+    assert!(
+        reported.contains("HOLDFAST_CA") && reported.contains("HOLDFAST_FINGERPRINT"),
+        "{reported}"
+    );
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn serves_with(stderr: Stdio, stdout: Option<Stdio>) {
     let words = ["serve", "--pool", pool.to_str().unwrap(), "--iscsi", "127.0.0.1:0", "--json"];
     let mut command = world.command(&words);
     command.stdout(stdout.unwrap_or_else(Stdio::null)).stderr(stderr);
-    let array = Array { child: command.spawn().unwrap(), told: Value::Null };
+    let array = Array { child: command.spawn().unwrap(), reported: Value::Null };
     let start = Instant::now();
     while world.output(&["status"]).status.code() != Some(0) {
         assert!(start.elapsed() < PATIENCE, "the array did not start");
@@ -67,14 +67,14 @@ fn full() -> Stdio {
 }
 
 #[test]
-fn a_log_on_a_full_file_system_stops_nothing() {
+fn a_log_on_a_full_file_system_does_not_stop_the_array() {
     serves_with(full(), None);
     // As with `> log 2>&1`.
     serves_with(full(), Some(full()));
 }
 
 #[test]
-fn a_log_without_a_reader_stops_nothing() {
+fn a_log_without_a_reader_does_not_stop_the_array() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     serves_with(writer.into(), None);

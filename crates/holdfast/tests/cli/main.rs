@@ -97,22 +97,22 @@ impl World {
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();
-        let told = loop {
+        let reported = loop {
             // The end of the output also ends the wait: the array has printed the reason on its
             // standard error.
             assert!(lines.read_line(&mut text).unwrap() > 0, "the array did not start");
-            if let Ok(told) = serde_json::from_str(&text) {
-                break told;
+            if let Ok(reported) = serde_json::from_str(&text) {
+                break reported;
             }
         };
-        Array { child, told }
+        Array { child, reported }
     }
 }
 
 /// A running array; killed if the test ends without stopping it.
 struct Array {
     child: Child,
-    told: Value,
+    reported: Value,
 }
 
 impl Array {
@@ -185,7 +185,7 @@ fn usage_faults_are_2_and_no_array_is_3() {
 }
 
 #[test]
-fn a_pool_is_made_once() {
+fn a_pool_is_created_only_once() {
     let world = World::new();
     let pool = world.pool();
     let pool = pool.to_str().unwrap();
@@ -212,8 +212,8 @@ fn an_administrator_does_a_days_work() {
     let run_file = world.pool().join("array.run");
     assert_eq!(mode(&run_file), 0o600);
     let status = world.json(&["status"]);
-    assert_eq!(status["target_name"], array.told["target_name"]);
-    assert_eq!(status["portals"], array.told["portals"]);
+    assert_eq!(status["target_name"], array.reported["target_name"]);
+    assert_eq!(status["portals"], array.reported["portals"]);
     assert!(world.text(&["status"]).contains("Capacity:"));
 
     let db1 = world.json(&["volume", "create", "db1", "--size", "10G"]);
@@ -257,9 +257,9 @@ fn an_administrator_does_a_days_work() {
     world.text(&["volume", "rename", "db1", "db3"]);
     assert!(world.refusal(1, &["volume", "show", "db1"]).contains("does not exist"));
     let again =
-        ["serve", "--pool", array.told["serving"].as_str().unwrap(), "--iscsi", "127.0.0.1:0"];
+        ["serve", "--pool", array.reported["serving"].as_str().unwrap(), "--iscsi", "127.0.0.1:0"];
     assert!(world.refusal(1, &again).contains("in use"));
-    let in_use = ["inspect", array.told["serving"].as_str().unwrap()];
+    let in_use = ["inspect", array.reported["serving"].as_str().unwrap()];
     assert!(world.refusal(1, &in_use).contains("in use"));
 
     and_starts_again(&world, array, &db1);
@@ -331,31 +331,31 @@ fn two_arrays_are_distinguished() {
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     assert!(output.read_line(&mut line).unwrap() > 0);
-    let second = Array { child, told: Value::Null };
+    let second = Array { child, reported: Value::Null };
     let several = one.refusal(3, &["status"]);
     assert!(several.contains(pool.to_str().unwrap()) && several.contains("--pool"), "{several}");
     let by_pool = one.json(&["status", "--pool", one.pool().to_str().unwrap()]);
-    assert_eq!(by_pool["target_name"], first.told["target_name"]);
-    let api = first.told["api"].as_str().unwrap();
+    assert_eq!(by_pool["target_name"], first.reported["target_name"]);
+    let api = first.reported["api"].as_str().unwrap();
     let by_api = one.json(&["status", "--api", api]);
-    assert_eq!(by_api["target_name"], first.told["target_name"]);
+    assert_eq!(by_api["target_name"], first.reported["target_name"]);
     let run_file = one.pool().join("array.run");
-    let told = ["status", "--api", api, "--token-file", run_file.to_str().unwrap()];
-    assert_eq!(two.json(&told)["target_name"], first.told["target_name"]);
+    let reported = ["status", "--api", api, "--token-file", run_file.to_str().unwrap()];
+    assert_eq!(two.json(&reported)["target_name"], first.reported["target_name"]);
     let wrong = two.directory.path().join("token");
     std::fs::write(&wrong, "abcdef").unwrap();
-    let fingerprint = first.told["fingerprint"].as_str().unwrap();
-    let told = ["status", "--api", api, "--token-file", wrong.to_str().unwrap()];
-    let told: Vec<&str> = told.into_iter().chain(["--fingerprint", fingerprint]).collect();
-    assert!(two.refusal(3, &told).contains("token"));
+    let fingerprint = first.reported["fingerprint"].as_str().unwrap();
+    let reported = ["status", "--api", api, "--token-file", wrong.to_str().unwrap()];
+    let reported: Vec<&str> = reported.into_iter().chain(["--fingerprint", fingerprint]).collect();
+    assert!(two.refusal(3, &reported).contains("token"));
     second.kill();
     // The run file of the killed array is recognised as stale.
-    assert_eq!(one.json(&["status"])["target_name"], first.told["target_name"]);
+    assert_eq!(one.json(&["status"])["target_name"], first.reported["target_name"]);
     first.stop();
 }
 
 #[test]
-fn the_configuration_holds() {
+fn the_configuration_takes_effect() {
     let world = World::new();
     world.make_pool();
     let file = world.directory.path().join("holdfast.toml");
@@ -381,7 +381,7 @@ fn the_configuration_holds() {
 }
 
 #[test]
-fn a_pool_at_rest_is_sound() {
+fn inspect_finds_an_unused_pool_sound() {
     let world = World::new();
     world.make_pool();
     let array = world.serve(&[]);

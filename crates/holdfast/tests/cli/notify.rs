@@ -10,7 +10,7 @@ fn receivers_are_set_tested_kept_and_removed() {
     let world = World::new();
     world.make_pool();
     let array = world.serve(&[]);
-    assert!(world.text(&["notify", "test"]).contains("Nobody is named"));
+    assert!(world.text(&["notify", "test"]).contains("The pool has no recipients"));
     let secret = world.directory.path().join("password");
     std::fs::write(&secret, "horse\n").unwrap();
     let secret = secret.to_str().unwrap();
@@ -19,13 +19,13 @@ fn receivers_are_set_tested_kept_and_removed() {
     let relay = mail.local_addr().unwrap().to_string();
     drop(mail);
     let set = ["notify", "mail", "--relay", &relay, "--sender-domain", "example.com"];
-    let told = world.text(&[&set[..], &["--subject-prefix", "LAB"]].concat());
-    assert!(told.contains(&relay) && told.contains("LAB"), "{told}");
+    let reported = world.text(&[&set[..], &["--subject-prefix", "LAB"]].concat());
+    assert!(reported.contains(&relay) && reported.contains("LAB"), "{reported}");
     let login = ["notify", "mail", "--user", "array", "--password-file", secret];
     let error = world.refusal(1, &login);
     assert!(error.contains("not sent without encryption"), "{error}");
-    let told = world.text(&[&login[..], &["--encryption", "starttls"]].concat());
-    assert!(told.contains("starttls") && !told.contains("horse"), "{told}");
+    let reported = world.text(&[&login[..], &["--encryption", "starttls"]].concat());
+    assert!(reported.contains("starttls") && !reported.contains("horse"), "{reported}");
     let error = world.refusal(1, &["notify", "mail", "--relay", "other.example.com"]);
     assert!(error.contains("give the password again"), "{error}");
     world.text(&["notify", "watcher", "add", "anna@example.com", "otto@example.com"]);
@@ -48,11 +48,14 @@ fn receivers_are_set_tested_kept_and_removed() {
     };
     assert!(sent.starts_with('<'), "{sent}");
     let tested = world.output(&["notify", "test"]);
-    let told = String::from_utf8(tested.stdout).unwrap();
-    assert_eq!(tested.status.code(), Some(1), "{told}");
-    assert!(told.contains("anna@example.com") && told.contains("It is not enabled"), "{told}");
+    let reported = String::from_utf8(tested.stdout).unwrap();
+    assert_eq!(tested.status.code(), Some(1), "{reported}");
+    assert!(
+        reported.contains("anna@example.com") && reported.contains("It is not enabled"),
+        "{reported}"
+    );
     let error = world.refusal(1, &["notify", "test", "nobody"]);
-    assert!(error.contains("is no watcher"), "{error}");
+    assert!(error.contains("is not a watcher"), "{error}");
     array.kill();
     let array = world.serve(&[]);
     let kept = world.json(&["notify", "show"]);
@@ -65,8 +68,8 @@ fn receivers_are_set_tested_kept_and_removed() {
     let none = ["--relay", "none", "--user", "none", "--encryption", "none"];
     let others = ["--sender-domain", "none", "--subject-prefix", "none"];
     world.text(&[&["notify", "mail"][..], &none[..], &others[..]].concat());
-    let told = world.text(&["notify", "show"]);
-    assert!(!told.contains("example.com") && !told.contains("LAB"), "{told}");
+    let reported = world.text(&["notify", "show"]);
+    assert!(!reported.contains("example.com") && !reported.contains("LAB"), "{reported}");
     array.stop();
 }
 

@@ -127,7 +127,7 @@ fn host_groups_are_connected_as_one() {
     world.text(&["host-group", "remove", "h", "a"]);
     world.text(&["host-group", "delete", "h"]);
     assert_eq!(world.json(&["host-group", "list"]), json!([]));
-    let portal = array.told["portals"][0].as_str().unwrap();
+    let portal = array.reported["portals"][0].as_str().unwrap();
     assert!(world.text(&["port", "list"]).contains(portal));
     assert!(world.text(&["controller", "list"]).contains(portal));
     array.stop();
@@ -163,7 +163,7 @@ fn tags_and_limits_are_kept_with_volumes() {
     let devices = world.json(&["device", "list"]);
     assert!(devices[0]["name"].as_str().unwrap().ends_with("pool.data"), "{devices}");
     assert!(devices[0]["capacity_bytes"].as_u64() > Some(1 << 29), "{devices}");
-    assert!(world.text(&["device", "list"]).contains("UNDER WAY"));
+    assert!(world.text(&["device", "list"]).contains("IN FLIGHT"));
     assert_eq!(world.json(&["volume", "space", "w"]).as_array().unwrap().len(), 1);
     array.stop();
 }
@@ -193,8 +193,8 @@ fn groups_have_schedules_and_members_of_all_kinds() {
     let every = ["group", "set", "g", "--every", "1d", "--at", "02:30", "--schedule", "on"];
     assert!(world.text(&every).contains("every 1 d at 02:30 UTC"));
     // An interval of hours has no time of day, which is not cleared silently.
-    let told = world.refusal(2, &["group", "set", "g", "--every", "1h"]);
-    assert!(told.contains("02:30 UTC") && told.contains("--at none"), "{told}");
+    let reported = world.refusal(2, &["group", "set", "g", "--every", "1h"]);
+    assert!(reported.contains("02:30 UTC") && reported.contains("--at none"), "{reported}");
     let hourly = ["group", "set", "g", "--every", "1h", "--at", "none"];
     assert!(world.text(&hourly).contains("every 1 h,"));
     assert!(world.text(&every).contains("every 1 d at 02:30 UTC"));
@@ -257,7 +257,7 @@ fn hosts_change_while_they_are_connected() {
 }
 
 #[test]
-fn answers_are_also_csv_and_requests_may_be_anything() {
+fn output_can_be_csv_and_any_request_can_be_sent() {
     let (world, array) = populated();
     let csv = world.text(&["volume", "list", "--csv"]);
     let lines: Vec<&str> = csv.split("\r\n").collect();
@@ -323,7 +323,7 @@ fn top_prints_a_line_each_interval() {
     let text = world.text(&["top", "-b", "-d", "1", "-n", "2"]);
     let lines: Vec<&str> = text.split("\r\n").filter(|line| !line.is_empty()).collect();
     assert_eq!(lines.len(), 3, "{text}");
-    let port = format!("Port({})\\ATSF", array.told["portals"][0].as_str().unwrap());
+    let port = format!("Port({})\\ATSF", array.reported["portals"][0].as_str().unwrap());
     for column in ["Array\\CLONE_RD", "Array\\DELAVG/f", "Pool\\Data reduction", &port] {
         assert!(lines[0].contains(column), "{column}: {text}");
     }

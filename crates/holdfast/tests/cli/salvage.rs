@@ -110,13 +110,16 @@ fn find(world: &World, is_it: impl Fn(&[u8]) -> bool) -> Vec<(u64, Vec<u8>)> {
 }
 
 #[test]
-fn a_sound_pool_is_written_out_whole() {
+fn a_sound_pool_is_salvaged_completely() {
     let world = World::new();
     let data = make(&world);
     let before = fs::read(world.pool().join("pool.data")).unwrap();
-    let (code, told, error) = salvage(&world, "out", &[]);
-    assert_eq!((code, &error[..]), (0, ""), "{told}");
-    assert!(told.contains("All was whole.") && told.contains("db1.before"), "{told}");
+    let (code, reported, error) = salvage(&world, "out", &[]);
+    assert_eq!((code, &error[..]), (0, ""), "{reported}");
+    assert!(
+        reported.contains("Everything was intact.") && reported.contains("db1.before"),
+        "{reported}"
+    );
     let out = world.directory.path().join("out");
     let mut expected = vec![0; 1 << 20];
     expected[100 * BLOCK..164 * BLOCK].copy_from_slice(&data);
@@ -145,15 +148,15 @@ fn a_sound_pool_is_written_out_whole() {
 }
 
 #[test]
-fn what_is_lost_is_a_hole_and_is_listed() {
+fn lost_ranges_are_holes_and_are_listed() {
     let world = World::new();
     let data = make(&world);
     let found = find(&world, |block| *block == data[5 * BLOCK..6 * BLOCK]);
     assert_eq!(found.len(), 1);
     damage(&world, found[0].0 + 77);
-    let (code, told, _) = salvage(&world, "out", &[]);
-    assert_eq!(code, 1, "{told}");
-    assert!(told.contains("Something is lost"), "{told}");
+    let (code, reported, _) = salvage(&world, "out", &[]);
+    assert_eq!(code, 1, "{reported}");
+    assert!(reported.contains("Data is lost"), "{reported}");
     let out = world.directory.path().join("out");
     for name in ["db1", "db1.before"] {
         let list = fs::read_to_string(out.join(format!("{name}.lost"))).unwrap();
@@ -175,7 +178,7 @@ fn what_is_lost_is_a_hole_and_is_listed() {
 }
 
 #[test]
-fn a_log_is_cut_only_where_the_administrator_says_so() {
+fn a_log_is_cut_only_on_request() {
     let world = World::new();
     make(&world);
     let (store, names) = open(&world);
@@ -196,15 +199,15 @@ fn a_log_is_cut_only_where_the_administrator_says_so() {
     let pool = world.pool();
     let serve = ["serve", "--pool", pool.to_str().unwrap(), "--iscsi", "127.0.0.1:0"];
     assert!(world.refusal(1, &serve).contains("damaged"));
-    let (code, told, error) = salvage(&world, "out", &[]);
-    assert_eq!((code, &told[..], error.lines().count()), (1, "", 1), "{error}");
+    let (code, reported, error) = salvage(&world, "out", &[]);
+    assert_eq!((code, &reported[..], error.lines().count()), (1, "", 1), "{error}");
     assert!(
         error.contains("--cut-log") && error.contains(&format!("record {damaged} ")),
         "{error}"
     );
     assert!(!world.directory.path().join("out").exists());
-    let (code, told, _) = salvage(&world, "out", &["--cut-log"]);
-    assert_eq!(code, 1, "{told}");
+    let (code, reported, _) = salvage(&world, "out", &["--cut-log"]);
+    assert_eq!(code, 1, "{reported}");
     let image = fs::File::open(world.directory.path().join("out/db1.raw")).unwrap();
     let mut held = vec![0; 4 * BLOCK];
     image.read_exact_at(&mut held, 200 * BLOCK as u64).unwrap();
@@ -216,14 +219,14 @@ fn a_log_is_cut_only_where_the_administrator_says_so() {
 }
 
 #[test]
-fn salvage_refuses_what_it_could_harm() {
+fn salvage_refuses_places_that_it_could_damage() {
     let world = World::new();
     make(&world);
     let pool = world.pool();
     let inside = pool.join("a/b");
     for to in [&pool, &inside] {
         let words = ["salvage", pool.to_str().unwrap(), "--to", to.to_str().unwrap()];
-        assert!(world.refusal(1, &words).contains("lies on the pool"));
+        assert!(world.refusal(1, &words).contains("it is on the pool"));
     }
     let full = world.directory.path().join("full");
     fs::create_dir(&full).unwrap();
@@ -266,8 +269,8 @@ fn a_pool_that_is_read_only_is_salvaged() {
         command.output().unwrap()
     };
     let output = run(&["salvage", pool.to_str().unwrap(), "--to", to.to_str().unwrap()]);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{reported}");
     mode(&to, 0o755);
     let image = fs::File::open(to.join("db1.raw")).unwrap();
     let mut held = vec![0; BLOCK];

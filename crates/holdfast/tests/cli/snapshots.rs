@@ -7,7 +7,7 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn snapshots_are_of_volumes_and_of_groups() {
+fn snapshots_are_taken_of_volumes_and_of_groups() {
     let world = World::new();
     world.make_pool();
     let array = world.serve(&[]);

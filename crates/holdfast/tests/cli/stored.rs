@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn reduction_is_switched_for_a_volume_and_goes_over_the_pool() {
+fn reduction_is_switched_for_a_volume_and_runs_over_the_pool() {
     let world = World::new();
     world.make_pool();
     let array = world.serve(&[]);
@@ -14,8 +14,9 @@ fn reduction_is_switched_for_a_volume_and_goes_over_the_pool() {
     array.kill();
     let array = world.serve(&[]);
     world.text(&["volume", "clone", "v", "x"]);
-    for (name, told) in [("v", "no compression"), ("w", "no deduplication"), ("x", "no compr")] {
-        assert!(world.text(&["volume", "show", name]).contains(told), "{name}");
+    for (name, reported) in [("v", "no compression"), ("w", "no deduplication"), ("x", "no compr")]
+    {
+        assert!(world.text(&["volume", "show", name]).contains(reported), "{name}");
     }
     world.text(&["snapshot", "create", "v", "--suffix", "s"]);
     let set = ["volume", "set", "v.s", "--compression", "on"];

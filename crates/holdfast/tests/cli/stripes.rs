@@ -46,9 +46,9 @@ impl World {
         drop(store);
         let places = self.places(names);
         let words = ["inspect", "--data"].into_iter().chain(places.iter().map(String::as_str));
-        let told = self.json(&words.collect::<Vec<_>>());
-        assert_eq!(told["findings"], json!([]), "{names:?}: {told}");
-        assert!(told["names"].as_object().unwrap().len() >= volumes, "{told}");
+        let reported = self.json(&words.collect::<Vec<_>>());
+        assert_eq!(reported["findings"], json!([]), "{names:?}: {reported}");
+        assert!(reported["names"].as_object().unwrap().len() >= volumes, "{reported}");
     }
 }
 
@@ -96,8 +96,8 @@ fn a_device_is_removed_and_another_one_added_and_the_pool_grows() {
     let data = world.fill(five);
 
     let array = world.serve_on(five, &[]);
-    let told = world.text(&["device", "remove", "1"]);
-    assert!(told.contains("Device 1 is emptied"), "{told}");
+    let reported = world.text(&["device", "remove", "1"]);
+    assert!(reported.contains("Device 1 is being emptied"), "{reported}");
     world.wait_until_settled(&[0, 2, 3, 4]);
     // Now each of the others is required.
     let refused = world.refusal(1, &["device", "remove", "2"]);
@@ -192,13 +192,13 @@ fn a_pool_in_stripes_is_salvaged_from_the_devices_that_are_left() {
             words.push("--cut-log");
             done = world.output(&words);
         }
-        let told: Value = serde_json::from_slice(&done.stdout).unwrap();
-        assert_eq!(done.status.code(), Some(i32::from(missing > 2)), "{told}");
-        assert_eq!(told["whole"], missing == 2, "{told}");
+        let reported: Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert_eq!(done.status.code(), Some(i32::from(missing > 2)), "{reported}");
+        assert_eq!(reported["whole"], missing == 2, "{reported}");
         let salvaged = std::fs::read(format!("{to}/v.raw")).unwrap();
         let wrong = lacking(&salvaged[..data.len()]);
         assert_eq!(wrong > 0, missing > 2, "{wrong} bytes of {}", data.len());
-        let lost = told["losses"].to_string();
-        assert_eq!(lost.contains("it takes 4 for all of the pool"), missing > 2, "{lost}");
+        let lost = reported["losses"].to_string();
+        assert_eq!(lost.contains("4 are needed for the whole pool"), missing > 2, "{lost}");
     }
 }

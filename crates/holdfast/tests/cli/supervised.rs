@@ -43,8 +43,8 @@ fn is_served(mut stream: TcpStream) -> bool {
     let mut command = [0; 48];
     command[0] = 0x01;
     let closed = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
-    let told = stream.write_all(&command).and_then(|()| stream.read_to_end(&mut Vec::new()));
-    told.map_or_else(|error| closed.contains(&error.kind()), |_| true)
+    let reported = stream.write_all(&command).and_then(|()| stream.read_to_end(&mut Vec::new()));
+    reported.map_or_else(|error| closed.contains(&error.kind()), |_| true)
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_killed_array_is_started_again_and_no_connection_is_refused() {
     let world = World::new();
     world.make_pool();
     let array = world.serve(&["--supervised"]);
-    let portal: SocketAddr = array.told["portals"][0].as_str().unwrap().parse().unwrap();
+    let portal: SocketAddr = array.reported["portals"][0].as_str().unwrap().parse().unwrap();
     world.text(&["volume", "create", "v", "--size", "1G"]);
     let mut pid = world.pid().unwrap();
     assert_ne!(pid, u64::from(array.child.id()));

@@ -48,7 +48,7 @@ pub enum UserVerb {
 /// `token …`.
 #[derive(Debug, Subcommand)]
 pub enum TokenVerb {
-    /// Create an API token, and print it, only this once.
+    /// Create an API token, and print it. It is shown only once.
     Create {
         /// Its name: 1 to 63 of A-Z a-z 0-9 - _.
         name: String,

@@ -66,7 +66,7 @@ fn parse_delay(text: &str) -> Result<Duration, String> {
     interval::parse(text)?.ok_or_else(|| "a delay looks like 12h or 7d".to_owned())
 }
 
-/// What an option says that takes a list, or none.
+/// The value of an option that takes a list or `none`.
 #[derive(Clone, Debug)]
 pub struct Listed(pub Vec<String>);
 
@@ -77,7 +77,7 @@ pub(super) fn parse_listed(text: &str) -> Result<Listed, String> {
     }))
 }
 
-/// What `--space-thresholds` says.
+/// The value of `--space-thresholds`.
 #[derive(Clone, Debug)]
 pub struct Thresholds(pub Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! What every verb takes.
+//! The options of every verb.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use trust::Fingerprint;
 
 use crate::cli::output::Form;
 
-/// What every verb takes.
+/// The options of every verb.
 #[derive(Debug, Args)]
 pub struct Common {
     #[command(flatten)]
@@ -34,7 +34,7 @@ pub struct Common {
 }
 
 impl Common {
-    /// The pool that `--pool` names, by the first of its places.
+    /// Returns the first place given with `--pool`.
     pub fn pool(&self) -> Option<&PathBuf> {
         self.pool.first()
     }

@@ -25,15 +25,15 @@ pub enum DirectoryVerb {
         /// The DN below which the group is searched; the base DN need not be repeated.
         #[arg(long, value_name = "DN", requires = "group")]
         base: Option<String>,
-        /// Remove the group: nobody gets the role by a group.
+        /// Remove the group: nobody gets the role through a group.
         #[arg(long)]
         none: bool,
     },
-    /// Test all servers now: whether the array may bind and search there, and has the groups.
+    /// Test all servers now: whether the array may bind and search, and whether the groups exist.
     Test,
 }
 
-/// `directory set`: what is changed.
+/// `directory set`: the changes.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").required(true).multiple(true))]
 pub struct DirectoryArgs {

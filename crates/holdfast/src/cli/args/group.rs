@@ -94,7 +94,8 @@ pub struct Members {
     pub host_groups: Vec<String>,
 }
 
-/// When snapshots are taken automatically, and for how long; what is not given does not change.
+/// When snapshots are taken automatically, and how long they are kept. Omitted settings keep
+/// their values.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub struct ScheduleArgs {
@@ -122,7 +123,7 @@ fn parse_on_off(text: &str) -> Result<bool, String> {
     match text {
         "on" => Ok(true),
         "off" => Ok(false),
-        _ => Err("it is on or off".into()),
+        _ => Err("expected on or off".into()),
     }
 }
 
@@ -151,7 +152,7 @@ impl FromStr for TimeOfDay {
         let parts = text.split_once(':');
         let time = parts.and_then(|(hour, minute)| Some((number(hour, 24)?, number(minute, 60)?)));
         let (hour, minute) =
-            time.ok_or_else(|| format!("{text:?} is no time of the day, such as 02:30"))?;
+            time.ok_or_else(|| format!("{text:?} is not a time of day, such as 02:30"))?;
         Ok(Self { ms: Some((hour * 60 + minute) * 60_000) })
     }
 }

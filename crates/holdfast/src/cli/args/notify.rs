@@ -88,7 +88,7 @@ pub enum SyslogVerb {
 pub enum SnmpVerb {
     /// Add an SNMP manager: of version 2c with a community, or of version 3 with a user.
     Add(SnmpManagerArgs),
-    /// Change an SNMP manager. Its version stays.
+    /// Change an SNMP manager, except its version.
     Set(SnmpChangeArgs),
     /// Remove SNMP managers.
     Remove {
@@ -98,7 +98,7 @@ pub enum SnmpVerb {
     },
 }
 
-/// `notify mail`: what is changed of the server that mail is sent by.
+/// `notify mail`: changes to the mail relay.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").required(true).multiple(true))]
 pub struct MailArgs {
@@ -159,7 +159,7 @@ pub struct SnmpManagerArgs {
     pub inform: bool,
 }
 
-/// `notify snmp set`: what is changed of an SNMP manager.
+/// `notify snmp set`: changes to an SNMP manager.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").required(true).multiple(true))]
 pub struct SnmpChangeArgs {

@@ -16,17 +16,17 @@ pub enum PoolVerb {
         /// The directory or the block device; up to 48.
         #[arg(value_name = "DIR-OR-DEVICE", required = true)]
         places: Vec<PathBuf>,
-        /// The usable capacity, at least 1G; a file of this size is preallocated, or in a striped
-        /// pool files that hold it together. Default: a quarter of the free space, 64G at most; on
-        /// a device all of it; on two or three as much of each as the smallest has.
+        /// The usable capacity, at least 1G. In a directory, a file of this size is preallocated;
+        /// in a striped pool, files that have it together. Default: a quarter of the free space,
+        /// 64G at most; on a device, all of it; on two or three devices, the size of the smallest.
         #[arg(long, value_name = "SIZE", value_parser = size::parse)]
         capacity: Option<u64>,
         /// To try out several devices: create this number of files in the one directory. They share
         /// a disk, and are lost with it.
         #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=48))]
         devices: Option<u16>,
-        /// With five and more devices: keep enough space free to rebuild this number of lost
-        /// devices on the others, without a new one.
+        /// With five or more devices: keep enough space free to rebuild this number of lost
+        /// devices on the others, without new ones.
         #[arg(long, value_name = "COUNT", default_value_t = 0)]
         spares: u16,
         /// Overwrite a device that is not blank.
@@ -58,11 +58,11 @@ pub enum PoolVerb {
         /// What to do.
         #[arg(value_enum, default_value_t = PassVerb::Start)]
         verb: PassVerb,
-        /// Wait for the end of the started pass.
+        /// Wait until the started pass has ended.
         #[arg(long)]
         wait: bool,
     },
-    /// Show what the pool's bytes are stored for: unique to volumes, shared, of snapshots.
+    /// Show what the pool's space is used for: unique data of volumes, shared data, snapshots.
     Space {
         /// Compute new figures first.
         #[arg(long)]

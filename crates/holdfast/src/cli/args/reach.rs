@@ -1,4 +1,4 @@
-//! The verbs of who may reach what.
+//! The verbs of connections, hosts, ports, devices and controllers.
 
 use std::path::PathBuf;
 
@@ -84,17 +84,17 @@ pub enum DeviceVerb {
         #[arg(long, conflicts_with = "counters")]
         health: bool,
     },
-    /// Add a device: to a pool on two devices a third one, to a striped pool one of any size. Or
-    /// bring back a missing device of the pool.
+    /// Add a device: a third one to a pool on two devices, or one of any size to a striped pool.
+    /// Or bring back a missing device of the pool.
     Add {
-        /// A directory, in which a file is made, or a block device, on the machine of the array.
+        /// A directory, in which a file is created, or a block device, on the array's machine.
         #[arg(value_name = "DIR-OR-DEVICE")]
         place: PathBuf,
         /// Overwrite a device that is not blank.
         #[arg(long)]
         force: bool,
     },
-    /// Put a new device in the place of another one, which is then out.
+    /// Replace a device by a new one. The old device is then out.
     Replace {
         /// The number of the old device.
         number: u16,

@@ -10,7 +10,7 @@ use front::PortOptions;
 use crate::cli::size;
 use crate::serve::controllers::Controller;
 
-/// `serve`; the management address stands in `Common`, and the pool can.
+/// `serve`. The management address is in `Common`, and the pool may be.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// The pool, instead of --pool and HOLDFAST_POOL. In an empty directory a pool is created
@@ -27,7 +27,7 @@ pub struct ServeArgs {
     pub capacity: Option<u64>,
     /// The iSCSI portals. Each address is a port of the target, in the target port group (ALUA)
     /// with the number after `@`. Default: group 1 for controller ct0, 2 for ct1. An address keeps
-    /// the port that it got when it was first served, whatever the order. At most 256. With
+    /// the port that it got when it was first served, regardless of order. At most 256. With
     /// addresses of ct1 there are two controllers, each a separate process: one has the pool, and
     /// the other takes over when it ends.
     #[arg(long, value_delimiter = ',', value_name = "[ct0=|ct1=]ADDR:PORT[@GROUP][,…]")]
@@ -78,7 +78,7 @@ pub struct ServeArgs {
     pub slow_device_for_tests: Option<Duration>,
 }
 
-/// What keeps a controller from the pool that does not have it.
+/// How the controller without the pool is kept from writing to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FenceKind {
     /// A lock, on one machine.
@@ -95,12 +95,12 @@ fn parse_fence(text: &str) -> Result<FenceKind, String> {
     }
 }
 
-/// The most milliseconds that a device may be slowed by.
+/// The maximum delay of a device request, in milliseconds.
 const SLOW_MS_MAX: f64 = 1000.0;
 
 fn parse_latency(text: &str) -> Result<Duration, String> {
     let ms = text.parse().ok().filter(|ms: &f64| *ms > 0.0 && *ms <= SLOW_MS_MAX);
-    let ms = ms.ok_or_else(|| format!("{text:?} is no number of milliseconds up to 1000"))?;
+    let ms = ms.ok_or_else(|| format!("{text:?} is not a number of milliseconds up to 1000"))?;
     Ok(Duration::from_secs_f64(ms / 1e3))
 }
 
@@ -120,7 +120,7 @@ impl ServeArgs {
         self.iscsi.iter().any(|portal| portal.controller == Controller::Ct1)
     }
 
-    /// Refuses what a fence at the medium can't be run with.
+    /// Refuses options that conflict with reservations.
     fn check_fence(&self) -> Result<(), String> {
         let why = match self.fence {
             FenceKind::Claim => return Ok(()),
@@ -129,19 +129,19 @@ impl ServeArgs {
             }
             _ if self.devices_missing => {
                 "--devices-missing could let both have the pool: stop the other controller, and \
-                 serve without --fence until the devices are there"
+                 serve without --fence until the devices are back"
             }
             FenceKind::Reservations => return Ok(()),
         };
         Err(format!("--fence reservations: {why}"))
     }
 
-    /// Refuses what two controllers can't be run with.
+    /// Refuses options that conflict with the number of controllers.
     pub fn check_controllers(&self) -> Result<(), String> {
         let of = |controller| self.iscsi.iter().filter(move |at| at.controller == controller);
         self.check_fence()?;
         if !self.are_two() {
-            let one = "there is one controller; give ct1 an address: --iscsi …,ct1=ADDR:PORT";
+            let one = "there is only one controller; give ct1 an address: --iscsi …,ct1=ADDR:PORT";
             return self.controller.map_or(Ok(()), |_| Err(format!("--controller: {one}")));
         }
         if of(Controller::Ct0).next().is_none() {
@@ -149,7 +149,7 @@ impl ServeArgs {
         }
         if let Some(portal) = self.iscsi.iter().find(|portal| portal.address.port() == 0) {
             let address = portal.address;
-            return Err(format!("--iscsi {address}: each of two controllers has to know the port"));
+            return Err(format!("--iscsi {address}: two controllers need a fixed port"));
         }
         let is_shared = |one: &&PortalArg| of(Controller::Ct1).any(|it| it.group == one.group);
         match of(Controller::Ct0).find(is_shared) {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn portals_are_those_of_ct0_but_for_what_is_said_to_be_those_of_ct1() {
+    fn portals_belong_to_ct0_unless_marked_for_ct1() {
         let both = checked("--iscsi 10.0.0.1:1,ct0=10.0.0.1:2@7,ct1=10.0.0.2:1,ct1=[::1]:2@9");
         let both = both.unwrap();
         let of = |at: &PortalArg| (at.controller.name(), at.address.port(), at.group);
@@ -222,12 +222,12 @@ mod tests {
     }
 
     #[test]
-    fn what_two_controllers_can_t_be_run_with_is_refused() {
+    fn options_that_conflict_with_two_controllers_are_refused() {
         for (words, why) in [
-            ("--controller ct0", "there is one controller"),
+            ("--controller ct0", "there is only one controller"),
             ("--iscsi ct1=10.0.0.1:1", "ct0 has none"),
-            ("--iscsi 10.0.0.1:1,ct1=10.0.0.1:0", "has to know the port"),
-            ("--iscsi 10.0.0.1:0,ct1=10.0.0.1:1", "has to know the port"),
+            ("--iscsi 10.0.0.1:1,ct1=10.0.0.1:0", "need a fixed port"),
+            ("--iscsi 10.0.0.1:0,ct1=10.0.0.1:1", "need a fixed port"),
             ("--iscsi 10.0.0.1:1@2,ct1=10.0.0.1:2", "group 2 has addresses of both"),
             ("--iscsi ct2=10.0.0.1:1", "neither ct0 nor ct1"),
             ("--iscsi 10.0.0.1:1,ct1=10.0.0.1:2 --controller ct2", "neither ct0 nor ct1"),
@@ -235,8 +235,8 @@ mod tests {
             ("--controller ct0 --fence reservations --devices-missing", "could let both"),
             ("--fence scsi", "neither claim nor reservations"),
         ] {
-            let told = checked(words).unwrap_err();
-            assert!(told.contains(why), "{words}: {told}");
+            let error = checked(words).unwrap_err();
+            assert!(error.contains(why), "{words}: {error}");
         }
         assert!(checked("--iscsi 10.0.0.1:1,ct1=10.0.0.1:2 --controller ct1").is_ok());
     }

@@ -5,7 +5,7 @@ use clap::CommandFactory;
 use super::Cli;
 
 #[test]
-fn the_verbs_are_those_that_were_promised() {
+fn verbs_that_scripts_depend_on_are_accepted() {
     Cli::command().debug_assert();
     for line in [
         "pool create /dev/sdx --capacity 10G",
@@ -78,7 +78,7 @@ fn the_verbs_are_those_that_were_promised() {
 }
 
 #[test]
-fn so_are_verbs_of_users() {
+fn verbs_of_users_are_accepted() {
     for line in [
         "serve --pool d --iscsi 127.0.0.1:3260 --api 127.0.0.1:80 --api-http",
         "status --api array.example:3280 --ca ca.pem --token-file f",
@@ -108,7 +108,7 @@ fn so_are_verbs_of_users() {
 }
 
 #[test]
-fn so_are_those_of_snapshots() {
+fn verbs_of_snapshots_are_accepted() {
     for line in [
         "volume destroy v --eradicate",
         "volume recover v",
@@ -152,7 +152,7 @@ fn so_are_those_of_snapshots() {
 }
 
 #[test]
-fn so_are_those_of_groups_tags_and_limits() {
+fn verbs_of_groups_tags_and_limits_are_accepted() {
     for line in [
         "serve d",
         "serve d --capacity 10G --api 127.0.0.1:80",
@@ -217,7 +217,7 @@ fn so_are_those_of_groups_tags_and_limits() {
 }
 
 #[test]
-fn so_are_those_of_lists_times_and_help() {
+fn options_of_lists_and_times_are_accepted() {
     for line in [
         "array set --eradication-delay 7d",
         "volume list --filter size_bytes>=10G --filter name~db --sort -size_bytes --limit 3",

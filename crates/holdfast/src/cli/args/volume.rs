@@ -134,7 +134,7 @@ pub enum VolumeVerb {
     },
 }
 
-/// What reduction does with what is written to a volume from now on.
+/// How data written to a volume from now on is reduced.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct ReductionArgs {
     /// Whether newly written blocks that are stored already are shared instead of stored again; on
@@ -150,11 +150,11 @@ pub(super) fn parse_on_off(text: &str) -> Result<bool, String> {
     match text {
         "on" => Ok(true),
         "off" => Ok(false),
-        _ => Err("it is on or off".into()),
+        _ => Err("expected on or off".into()),
     }
 }
 
-/// The limit that REST 2.x takes for none.
+/// The value of REST 2.x for no limit.
 pub(super) fn parse_iops(text: &str) -> Result<u64, String> {
     if text == "none" {
         return Ok(*array::limits::IOPS_LIMIT.end());

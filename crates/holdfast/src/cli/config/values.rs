@@ -48,6 +48,6 @@ pub(super) fn time<'de, D: Deserializer<'de>>(
 /// Refuses the old name: it had another meaning, so it is not accepted as the new one.
 pub(super) fn renamed_cache<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
     de::IgnoredAny::deserialize(deserializer)?;
-    let text = "`cache` is gone: `memory` bounds what is kept of data and of metadata together";
+    let text = "`cache` was replaced by `memory`, which limits data and metadata together";
     Err(de::Error::custom(text))
 }

@@ -58,8 +58,8 @@ impl Size {
         };
         let spare = match self.spares {
             0 => String::new(),
-            1 => "; one that is lost is made again on the others".into(),
-            spares => format!("; {spares} that are lost are made again on the others"),
+            1 => "; one lost device can be rebuilt on the others".into(),
+            spares => format!("; {spares} lost devices can be rebuilt on the others"),
         };
         match self.may_fail() {
             0 => size,
@@ -76,7 +76,7 @@ pub(super) fn size_of(
     spares: usize,
 ) -> Result<Size, Failure> {
     if spares > 0 && places.len().saturating_sub(spares) < 4 {
-        let text = "--spares is for pools in stripes: name at least four devices more than it says";
+        let text = "--spares is for striped pools: give at least four devices more than spares";
         return Err(Failure::Usage(text.into()));
     }
     let columns = columns(places.len(), spares);
@@ -177,7 +177,7 @@ fn default_capacity(free_bytes: u64) -> (u64, &'static str) {
 
 fn free_bytes(directory: &Path) -> Result<u64, Failure> {
     let stat = rustix::fs::statvfs(directory)
-        .map_err(|error| Failure::of_file("ask for the space in", directory, &error.into()))?;
+        .map_err(|error| Failure::of_file("query the free space of", directory, &error.into()))?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
@@ -192,8 +192,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_several_devices_it_is_said_how_much_they_hold_and_how_many_may_fail() {
-        for (devices, spares, told) in [
+    fn the_size_of_a_pool_is_shown_with_how_many_devices_may_fail() {
+        for (devices, spares, reported) in [
             (1, 0, "1 GiB (x)"),
             (2, 0, "1 GiB on each of 2 devices (x), of which one may fail"),
             (3, 0, "1 GiB on each of 3 devices (x), of which any 2 may fail"),
@@ -201,8 +201,8 @@ mod tests {
             (
                 7,
                 1,
-                "4 GiB: 1 GiB on each of 7 devices (x), of which any 2 may fail; one that is lost \
-                 is made again on the others",
+                "4 GiB: 1 GiB on each of 7 devices (x), of which any 2 may fail; one lost \
+                 device can be rebuilt on the others",
             ),
         ] {
             let size = Size {
@@ -211,12 +211,12 @@ mod tests {
                 notice: " (x)".into(),
                 spares,
             };
-            assert_eq!(size.text(), told);
+            assert_eq!(size.text(), reported);
         }
     }
 
     #[test]
-    fn files_are_as_long_as_it_takes() {
+    fn files_are_long_enough_for_the_capacity() {
         let places = |count: usize| -> Vec<Place> {
             let one = tempfile::tempdir().unwrap();
             (0..count).map(|number| Place::numbered(one.path(), number).unwrap()).collect()
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_nobody_sized_leaves_room_beside_it() {
+    fn a_pool_of_default_size_leaves_free_space() {
         assert_eq!(default_capacity(40 << 30).0, 10 << 30);
         assert_eq!(default_capacity(10 << 40).0, 64 << 30);
         assert!(default_capacity(2 << 30).0 < CAPACITY_BYTES_MIN);

@@ -14,7 +14,7 @@ pub(super) fn calls_table(devices: &[Device]) -> String {
         ("CALLS", Align::Left),
         ("OK", Align::Right),
         ("FAILED", Align::Right),
-        ("UNDER WAY", Align::Right),
+        ("IN FLIGHT", Align::Right),
         ("BYTES", Align::Right),
         ("MEAN", Align::Right),
         ("P50", Align::Right),
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_says_how_it_is_and_a_file_has_no_health() {
+    fn a_device_reports_its_health_and_a_file_has_none() {
         let health = DeviceHealth {
             passed: Some(false),
             wear_percent: Some(103),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_has_a_row_for_each_kind_of_calls() {
+    fn a_device_has_a_row_for_each_kind_of_call() {
         let bucket = |up_to_us, count| LatencyBucket { up_to_us, count };
         let latencies = vec![bucket(Some(100), 98), bucket(Some(200), 1), bucket(None, 1)];
         let (ok, ok_latency_us, ok_latency_us_max) = (100, 20_000, 11_000_000);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn files_of_processes_that_are_gone_are_removed_and_others_stay() {
+fn run_files_of_ended_processes_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     let own = format!("{}.run", std::process::id());
     // No process has a number this high (Linux, PID_MAX_LIMIT: 4,194,304).
@@ -23,7 +23,7 @@ fn files_of_processes_that_are_gone_are_removed_and_others_stay() {
 
 /// An array that was killed, and restarted while its first device was missing.
 #[test]
-fn the_file_of_a_killed_process_does_not_hide_the_array_that_runs() {
+fn a_stale_run_file_does_not_hide_the_running_array() {
     let directory = tempfile::tempdir().unwrap();
     let place = |name: &str| directory.path().join(name);
     let run = |pid: u32, pool: &str, others: &[&str]| RunFile {
@@ -48,7 +48,7 @@ fn the_file_of_a_killed_process_does_not_hide_the_array_that_runs() {
 
 /// As on a full filesystem: the array runs, and the file of an earlier run is removed.
 #[test]
-fn a_run_file_that_cant_be_written_keeps_no_array_from_starting() {
+fn an_array_starts_even_if_its_run_file_cant_be_written() {
     let directory = tempfile::tempdir().unwrap();
     let run = RunFile {
         v: 1,

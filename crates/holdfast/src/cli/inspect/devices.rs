@@ -14,15 +14,16 @@ pub struct Devices {
     /// The sequence number of the newest label.
     sequence: u64,
     members: Vec<Member>,
-    /// The number of counting devices that is required to read anything; null if unknown.
+    /// The number of devices with current content that are required to read anything; null if
+    /// unknown.
     needed: Option<usize>,
-    /// The number of counting devices of the pool.
+    /// The number of the pool's devices with current content.
     of: Option<usize>,
-    /// The number of counting devices that are present.
+    /// The number of these that are present.
     there: usize,
-    /// The number of further devices that are required.
+    /// The number of these that are missing and required.
     lacking: Option<usize>,
-    /// The given places that are no devices of this pool.
+    /// The given places that are not devices of this pool.
     strangers: Vec<String>,
     /// The given places that do not respond.
     silent: Vec<String>,
@@ -34,7 +35,7 @@ struct Member {
     id: String,
     /// Its state in the newest label: `in`, `out`, `kept_out`.
     state: &'static str,
-    /// Whether its content counts.
+    /// Whether its content is current.
     counts: bool,
     /// Its place; null if it is missing.
     place: Option<String>,
@@ -118,7 +119,10 @@ impl Devices {
     /// Returns which devices would suffice, and what can be read with those that are present.
     fn enough(&self) -> String {
         let (Some(needed), Some(of), Some(lacking)) = (self.needed, self.of, self.lacking) else {
-            return format!("how many it takes is not known; {} that count are there", self.there);
+            return format!(
+                "the required number is unknown; {} current ones are present",
+                self.there
+            );
         };
         let any = match needed == of {
             true => format!("all {of} devices"),
@@ -127,18 +131,20 @@ impl Devices {
         let there = self.there;
         if lacking == 0 {
             let spare = match there - needed {
-                0 => "each of them is needed".to_owned(),
-                spare => format!("and without {spare} of them"),
+                0 => "all of them are required".to_owned(),
+                spare => format!("even without {spare} of them"),
             };
-            return format!("{any}; {there} that count are there: all can be read, {spare}");
+            return format!(
+                "{any}; {there} current ones are present: all data can be read, {spare}"
+            );
         }
         let can_help = self.members.iter().filter(|it| it.counts && it.place.is_none());
         let missing: Vec<String> =
             can_help.map(|it| format!("{} ({})", it.number, it.id)).collect();
         let more = match missing.len() < lacking {
-            true => format!("and only {} that count are missing", missing.len()),
-            false => format!("it takes {lacking} more of these: {}", missing.join(", ")),
+            true => format!("and only {} current ones are missing", missing.len()),
+            false => format!("{lacking} more of these are required: {}", missing.join(", ")),
         };
-        format!("{any}; {there} that count are there: no data can be read, {more}")
+        format!("{any}; {there} current ones are present: no data can be read, {more}")
     }
 }

@@ -142,9 +142,9 @@ mod tests {
     fn left_s(paces: &Paces, start: Instant, at_s: u64, done: u64, all: u64) -> Option<u64> {
         let (done_bytes, all_bytes) = (done * MIB, all * MIB);
         let progress = store::CatchingUp { device: 3, done_bytes, all_bytes };
-        let told = paces.note(start + Duration::from_secs(at_s), &[progress]);
-        assert_eq!((told[&3].done_bytes, told[&3].all_bytes), (done_bytes, all_bytes));
-        told[&3].left_s
+        let reported = paces.note(start + Duration::from_secs(at_s), &[progress]);
+        assert_eq!((reported[&3].done_bytes, reported[&3].all_bytes), (done_bytes, all_bytes));
+        reported[&3].left_s
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_that_leaves_it_is_known_how_long_its_parts_take_yet() {
+    fn the_time_left_of_a_leaving_device_follows_its_parts() {
         let (paces, start) = (Paces::default(), Instant::now());
         let left_s = |at_s, used| {
             let parts = PartsUse { all: 100, used, is_emptied: true };
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_leaves_is_counted() {
+    fn only_leaving_devices_are_tracked() {
         let parts = |used, is_emptied| PartsUse { all: 9, used, is_emptied };
         assert!(!is_leaving(DeviceState::In, parts(3, false)));
         assert!(!is_leaving(DeviceState::CatchingUp, parts(3, false)));

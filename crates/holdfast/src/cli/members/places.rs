@@ -19,8 +19,7 @@ pub(super) fn resolved(path: &Path) -> Result<PathBuf, DeviceRefusal> {
         return Err(of_place(Failure::Usage(text)));
     }
     if !path.exists() {
-        let text =
-            format!("there is nothing at {0}; make the directory: mkdir {0}", path.display());
+        let text = format!("{0} does not exist; create the directory: mkdir {0}", path.display());
         return Err(of_place(Failure::Usage(text)));
     }
     path.canonicalize().map_err(|error| of_place(Failure::of_file("use", path, &error)))
@@ -63,14 +62,14 @@ pub(super) fn free_place(found: &Path, files: &Files) -> Result<Place, DeviceRef
             true => {
                 let data = place.data.display();
                 let text =
-                    format!("{data} is there already, and in use perhaps; name another directory");
+                    format!("{data} already exists, and may be in use; choose another directory");
                 Err(of_place(Failure::Refused(text)))
             }
         };
     }
     let mut places = (0..DEVICES_MAX).filter_map(|n| Place::numbered(found, n).ok());
     places.find(|place| !place.data.exists()).ok_or_else(|| {
-        let text = format!("{} has all files that it can have; remove one", found.display());
+        let text = format!("{} has the maximum number of files; remove one", found.display());
         of_place(Failure::Refused(text))
     })
 }
@@ -82,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_device_goes_where_nothing_is() {
+    fn a_new_device_needs_an_unused_place() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
         let place = free_place(path, &HashMap::new()).unwrap();

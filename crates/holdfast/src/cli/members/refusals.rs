@@ -30,7 +30,7 @@ pub(super) fn refusal(error: DeviceError) -> DeviceRefusal {
             (Kind::Conflict, "last_device", "add another one first, and let it catch up")
         }
         DeviceError::Needed { .. } => {
-            (Kind::Conflict, "device_needed", "have another one return, or replace one, first")
+            (Kind::Conflict, "device_needed", "first return another one, or replace one")
         }
         DeviceError::InStripes(_) => (Kind::Conflict, "pool_in_stripes", ""),
         DeviceError::State { number, state, instead } => {
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_to_do() {
-        for (error, code, told) in [
+        for (error, code, reported) in [
             (DeviceError::Unknown(7), "no_such_device", "The pool has no device 7: `holdfast"),
             (DeviceError::OnlyOne, "one_device", "create a pool on several."),
             (DeviceError::Last(0), "last_device", "add another one first"),
@@ -74,7 +74,7 @@ mod tests {
         ] {
             let refused = refusal(error);
             assert_eq!(refused.code, code);
-            assert!(refused.message.contains(told), "{}", refused.message);
+            assert!(refused.message.contains(reported), "{}", refused.message);
         }
     }
 }

@@ -54,8 +54,8 @@ fn what_is_lacking(survey: &Survey) -> Option<String> {
     let lacking = survey.lacking().filter(|lacking| *lacking > 0)?;
     let there = survey.there();
     Some(format!(
-        "{there} devices are there that count, and it takes {} for all of the pool: connect \
-         {lacking} more for what is lost",
+        "{there} current devices are present, and {} are needed for the whole pool: connect \
+         {lacking} more to salvage what is lost",
         there + lacking
     ))
 }

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_of_both_is_never_kept_down() {
+    fn one_of_two_controllers_is_never_kept_down() {
         let holds = Holds::default();
         let (ct0, ct1) = (Some(Controller::Ct0), Some(Controller::Ct1));
         holds.ask(None, "ct1", true);

@@ -36,7 +36,7 @@ pub(super) struct State {
     /// Which of two controllers it is, and which one is kept stopped.
     pub(super) own: Option<Controller>,
     pub(super) holds: Holds,
-    /// Whether it was told to end, because it is kept stopped.
+    /// Whether it was asked to end because it is kept stopped.
     pub(super) is_told: bool,
 }
 
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_are_kept_by_name_until_they_are_given_up() {
+    fn sockets_are_kept_by_name_until_they_are_released() {
         let mut state = State::default();
         let socket = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").unwrap());
         state.hear("FDSTORE=1\nFDNAME=iscsi-a", vec![socket()]);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_asked_to_end_in_its_first_moments_is_not_started_again() {
+    fn an_array_that_is_ended_right_after_its_start_is_not_restarted() {
         let state = State { was_ready: true, ..State::default() };
         let killed = |signal| ExitStatus::from_raw(signal);
         assert!(state.is_over(killed(SIGTERM)) && state.is_over(killed(SIGINT)));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_counts_from_ready_on_and_only_while_this_process_runs() {
+    fn silence_counts_once_ready_and_only_while_this_process_runs() {
         let mut state = State::default();
         state.pass_time(SILENCE_MAX);
         state.hear("WATCHDOG=1", Vec::new());

@@ -220,7 +220,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn rows_are_of_whatever_there_is() {
+    fn rows_include_all_current_objects() {
         let lines = printed(three(), 2, Lines::Each);
         let names: Vec<_> =
             lines.iter().map(|line| (line[1].to_owned(), line[2].to_owned())).collect();

@@ -103,7 +103,11 @@ pub const COLUMNS: &[Column] = &[
     copied("MBC_RD/s", "MB copied from it", MbPerSecond(|l| l.recent.copied_from.bytes)),
     copied("MBC_WR/s", "MB copied to it", MbPerSecond(|l| l.recent.copied_to.bytes)),
     column("ATS", "compares and writes", Count(|l| l.all.of("compare_and_write").ok)),
-    column("ATSF", "failed ones, miscompares too", Count(|l| l.all.of("compare_and_write").failed)),
+    column(
+        "ATSF",
+        "failed ones, including miscompares",
+        Count(|l| l.all.of("compare_and_write").failed),
+    ),
     column("ZERO", "fills with zeros", Count(|l| l.all.of("zero").ok)),
     column("ZERO_F", "failed ones", Count(|l| l.all.of("zero").failed)),
     column("MBZERO/s", "MB zeroed", MbPerSecond(|l| l.recent.of("zero").bytes)),

@@ -37,7 +37,7 @@ pub fn run(common: &Common, options: &TopArgs) -> Result<(), Failure> {
         return Err(Failure::Usage(text.into()));
     }
     if common.form.json || (common.form.csv && !options.batch) {
-        return Err(Failure::Usage("top has a form of its own for programs: -b".into()));
+        return Err(Failure::Usage("top has its own format for programs: -b".into()));
     }
     let mut looker = Looker { client: Client::find(common)?, stop: stopped_by_signals()? };
     let interval = Duration::from_secs(options.delay);

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_of_all_time_and_rates_of_the_interval() {
+    fn counts_are_totals_and_rates_are_of_the_interval() {
         let before = sample(1, 10, vec![path("iqn.a", "v", 100)]);
         let after = sample(1, 12, vec![path("iqn.a", "v", 120), path("iqn.b", "v", 10)]);
         let lines = rates(&before, &after);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_is_no_rate() {
+    fn an_interval_of_zero_has_no_rate() {
         let one = sample(1, 10, vec![path("iqn.a", "v", 100)]);
         let two = sample(1, 10, vec![path("iqn.a", "v", 200)]);
         assert_eq!(rates(&one, &two)[0].per_second(100), 0.0);

@@ -227,7 +227,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_has_no_name_is_still_shown() {
+    fn objects_without_a_name_are_shown() {
         let unnamed = PathCounters { volume: None, ..path("iqn.a", "", 3) };
         let nowhere = PathCounters { volume_id: None, ..unnamed.clone() };
         let sample = sample(1, 0, vec![unnamed, nowhere]);

@@ -196,9 +196,9 @@ fn table(view: &View, lines: &[Line], columns: &[&'static Column]) -> Table<'sta
 fn help(kind: Kind) -> Text<'static> {
     let keys = [
         "v h p, Tab     volumes, hosts, ports",
-        "< >            order by another column; behind the last one by name",
-        "r              the other way round",
-        "/              only names with a text in them; Esc takes it away",
+        "< >            order by another column; after the last one, by name",
+        "r              reverse the order",
+        "/              only names that contain a text; Esc clears it",
         "arrows         more columns, more lines",
         "q, Esc         quit; any key leaves this page",
         "",
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes_are_shown_with_their_columns_and_what_the_array_saves() {
+    fn the_screen_shows_volumes_and_the_reduction_of_the_array() {
         let mut screen = screen();
         let rows = drawn(&screen, 160, 12);
         assert!(rows[0].contains("attic") && rows[0].contains("reduction 3.1 to 1"), "{rows:#?}");
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_what_they_say() {
+    fn keys_do_what_the_help_says() {
         let key = |code, modifiers| Event::Key(KeyEvent::new(code, modifiers));
         let plain = |code| press_of(&key(code, KeyModifiers::NONE));
         assert_eq!(plain(KeyCode::Char('c')), Some(Press::Letter('c')));

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_sorted_and_filtered_as_keys_say() {
+    fn keys_sort_and_filter_lines() {
         let mut busy = line("b-busy");
         busy.recent.commands.get_mut("read").unwrap().ok += 100;
         let host = Line { kind: Kind::Host, ..line("esx") };
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_looked_through_from_end_to_end() {
+    fn columns_scroll_from_end_to_end() {
         let mut view = View::default();
         let count = columns::of_kind(Kind::Volume).len();
         view.press(Press::Left);

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_its_share_and_all_have_no_more_than_there_is() {
+    fn forwarded_hosts_are_limited_per_address_and_in_total() {
         let guests = Guests::new(ConnectionLimits { all: 3, per_address: 2 });
         let enter = |last| guests.enter(IpAddr::from([192, 0, 2, last]));
         let mut first = vec![enter(1).unwrap(), enter(1).unwrap()];

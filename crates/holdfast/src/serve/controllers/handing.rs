@@ -142,7 +142,7 @@ pub(super) fn receive(from: &UnixStream) -> io::Result<Arrivals> {
         let is_too_much =
             bytes > PARCEL_BYTES_MAX || all.len() >= ConnectionLimits::MOST.all as usize;
         let Some(socket) = socket.filter(|_| !is_too_much) else {
-            return Err(io::Error::other("what the owner hands over makes no sense"));
+            return Err(io::Error::other("the owner hands over a malformed parcel"));
         };
         let mut parcel = vec![0; bytes];
         (&mut &*from).read_exact(&mut parcel)?;
@@ -188,7 +188,7 @@ impl Arrivals {
                     Some(Handed { connection, untold, stream, before, local, peer })
                 }
                 Err(error) => {
-                    tracing::warn!("the connection of {peer} does not go on here: {error}");
+                    tracing::warn!("the connection of {peer} can't continue here: {error}");
                     None
                 }
             }
@@ -228,7 +228,7 @@ impl Rest {
         // A host that does not accept that little at once may log in again.
         let sent = if left.is_empty() { 0 } else { (&mut &host).write(&left)? };
         if sent < left.len() {
-            return Err(io::Error::other("it takes nothing"));
+            return Err(io::Error::other("the host accepts no data"));
         }
         Ok((host, before.into()))
     }
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_over_comes_with_its_socket() {
+    fn a_connection_is_handed_over_with_its_socket() {
         let (from, to) = UnixStream::pair().unwrap();
         let ((mut host, array), (other, silent)) = (host(), host());
         send_one(&from, &parcel(ends(&array), false), array.as_fd()).unwrap();
@@ -306,7 +306,7 @@ mod tests {
 
     /// Bytes from a host are in up to four places, and those to it in three.
     #[test]
-    fn what_was_forwarded_is_put_together_in_its_order() {
+    fn forwarded_data_is_combined_in_order() {
         let (from, to) = UnixStream::pair().unwrap();
         let (mut host, array) = host();
         let (mut own, mut owners) = UnixStream::pair().unwrap();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_not_taken() {
+    fn malformed_parcels_are_refused() {
         let of = |bytes: &[u8], socket: bool| {
             let (mut from, to) = UnixStream::pair().unwrap();
             match socket {

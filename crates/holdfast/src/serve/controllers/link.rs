@@ -173,7 +173,7 @@ impl Link {
         let successor = self.successor.lock().take();
         let Some((_, stream)) = successor.filter(|_| !leaving.is_empty()) else { return };
         match handing::send(&stream, leaving, shared) {
-            Ok(count) => tracing::info!("{count} connections go on at {}", self.other_name()),
+            Ok(count) => tracing::info!("{count} connections continue at {}", self.other_name()),
             Err(error) => tracing::warn!("hosts are to log in again: {error}"),
         }
     }
@@ -211,10 +211,10 @@ impl Link {
     /// Starts managing moving addresses.
     pub(super) fn keep_addresses(self: &Arc<Self>, shared: &Arc<Shared>) {
         let Some(addresses) = &self.addresses else { return };
-        let (link, told) = (self.clone(), shared.clone());
+        let (link, reported) = (self.clone(), shared.clone());
         let when_moved = Box::new(move |have_come| match have_come || link.other().is_some() {
-            true => link.tell_hosts(&told, link.linked),
-            false => link.tell_hosts(&told, AccessState::Unavailable),
+            true => link.tell_hosts(&reported, link.linked),
+            false => link.tell_hosts(&reported, AccessState::Unavailable),
         });
         addresses.own(shared.lease.clone(), when_moved);
     }
@@ -316,14 +316,14 @@ pub(super) fn control(
 ) {
     let generation = link.begin(shared, other);
     let name = link.other_name();
-    tracing::info!("controller {name} is there");
+    tracing::info!("controller {name} is present");
     let why = match talk(&mut stream, spoken, link, &generation) {
         Ok(()) => return link.end(shared, &generation),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => "it has ended".to_owned(),
         Err(error) => error.to_string(),
     };
     link.end(shared, &generation);
-    tracing::warn!("controller {name} is not there any more: {why}");
+    tracing::warn!("controller {name} is gone: {why}");
 }
 
 /// Sends and receives beats. Returns without an error at the end of this controller.
@@ -353,7 +353,7 @@ fn talk(
         }
         if !generation.is_alive() {
             let silence = SILENCE_MAX.as_secs();
-            return Err(io::Error::other(format!("nothing was heard of it for {silence} s")));
+            return Err(io::Error::other(format!("nothing was heard from it for {silence} s")));
         }
         if said.elapsed() >= BEAT {
             said = Instant::now();

@@ -106,7 +106,7 @@ fn listen(listener: &UnixListener, shared: &Arc<Shared>, link: &Arc<Link>) {
 
 fn take(stream: UnixStream, shared: &Arc<Shared>, link: &Arc<Link>, door: &mut Door) {
     if let Err(error) = meet(stream, shared, link, door) {
-        tracing::warn!("a connection of the other controller is of no use: {error}");
+        tracing::warn!("a connection of the other controller can't be used: {error}");
     }
 }
 
@@ -121,7 +121,9 @@ fn meet(
     let line = read_line(&mut stream)?;
     let (spoken, purpose) = match Purpose::of_line(&line, Versions::OWN) {
         Ok(read) => read,
-        Err(Unread::Words) => return Err(io::Error::other(format!("{line:?} has no meaning"))),
+        Err(Unread::Words) => {
+            return Err(io::Error::other(format!("{line:?} is not a valid first line")));
+        }
         Err(Unread::Version(version)) => {
             // The other end handles the answer, and may continue with one of these versions.
             tracing::debug!("the other controller begins with version {version} of the link");
@@ -145,7 +147,7 @@ fn meet(
             Ok(())
         }
         Purpose::Host { generation, portal, local, peer } => {
-            let unknown = || io::Error::other(format!("{portal} is no portal of its own"));
+            let unknown = || io::Error::other(format!("{portal} is not one of its portals"));
             let port = link.port_at(portal).ok_or_else(unknown)?;
             // A connection that arrives too late is closed, with what it refers to.
             let Some(generation) = link.alive(generation) else { return Ok(()) };

@@ -130,7 +130,7 @@ impl Relay {
                 relay.wake();
             }
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
-            Err(error) => tracing::warn!("no connection is taken over: {error}"),
+            Err(error) => tracing::warn!("connections can't be taken over: {error}"),
         };
         thread::Builder::new().name("successor".into()).spawn(run).map(drop)
     }
@@ -252,7 +252,7 @@ fn wait_for_end(turn: AwaitTurn, relay: Arc<Relay>) -> io::Result<Ending> {
     let handle = signals.handle();
     let thread = thread::Builder::new().name("signals".into()).spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            tracing::info!("signal {signal}: no more is forwarded");
+            tracing::info!("signal {signal}: forwarding ends");
             // The receiver may be gone.
             let _ = sender.send(Ending::Signal);
         }
@@ -267,7 +267,7 @@ fn wait_for_end(turn: AwaitTurn, relay: Arc<Relay>) -> io::Result<Ending> {
 /// Keeps a link to the current owner.
 fn keep_link(relay: &Arc<Relay>, linked: impl FnOnce()) {
     let mut linked = Some(linked);
-    let (mut told, mut alive) = (Episode::default(), Alive::default());
+    let (mut reported, mut alive) = (Episode::default(), Alive::default());
     let began = Instant::now();
     let is_here = relay.meeting.is_of_one_machine();
     let interval = if is_here { LOOK_INTERVAL } else { DIAL_INTERVAL };
@@ -285,7 +285,7 @@ fn keep_link(relay: &Arc<Relay>, linked: impl FnOnce()) {
             && !relay.has_all()
             && let Err(error) = link_once(relay, &mut linked, &mut alive)
             && !is_usual(error.kind())
-            && told.note(began.elapsed())
+            && reported.note(began.elapsed())
         {
             tracing::warn!("no link to the owner: {error}");
         }
@@ -359,7 +359,7 @@ fn link_once(
         }
         ran = Instant::now();
         if heard.elapsed() > SILENCE_MAX {
-            return Err(io::Error::other("nothing was heard of the owner for a while"));
+            return Err(io::Error::other("nothing was heard from the owner for a while"));
         }
         stream.write_all(&[said.next(now_ms())])?;
         alive.say();

@@ -66,7 +66,7 @@ impl Standby {
             Ok(follower) => follower,
             // It can't have panicked: that ends the process.
             Err(_) => {
-                tracing::warn!("what was followed of the pool does not come: it is recovered");
+                tracing::warn!("the state of the follower is not available: the pool is recovered");
                 None
             }
         }

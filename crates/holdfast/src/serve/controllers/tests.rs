@@ -102,7 +102,7 @@ fn a_waiting_controller_gets_the_claim_before_a_later_one() {
 /// Otherwise a switch could leave the pool to a process that does not wait for it yet, and get it
 /// back.
 #[test]
-fn who_waits_has_the_turn_when_it_says_so() {
+fn a_controller_has_the_turn_when_it_reports_so() {
     let directory = tempfile::tempdir().unwrap();
     let meeting = meeting(directory.path());
     let claim = had(&meeting);
@@ -142,7 +142,7 @@ fn an_untaken_claim_goes_to_a_later_controller() {
 }
 
 #[test]
-fn first_lines_are_read_as_they_are_written_and_nothing_else_is() {
+fn first_lines_round_trip_and_anything_else_is_refused() {
     let address = |text: &str| text.parse().unwrap();
     let purposes = [
         Purpose::Control { controller: Controller::Ct1, pid: 4711, version: "0.1.0".into() },
@@ -210,7 +210,7 @@ fn agreed(own: Versions, owner: Versions) -> Option<u32> {
 
 /// Two controllers are upgraded one after the other, and may be downgraded.
 #[test]
-fn the_link_is_of_the_newest_version_that_both_ends_speak() {
+fn the_link_uses_the_newest_version_that_both_ends_speak() {
     let versions = |oldest, newest| Versions { oldest, newest };
     for (own, owner, common) in [
         (versions(1, 1), versions(1, 1), Some(1)),
@@ -229,7 +229,7 @@ fn the_link_is_of_the_newest_version_that_both_ends_speak() {
 
 /// An answer in another version is invalid, unless it lists the spoken versions.
 #[test]
-fn an_answer_is_of_the_version_of_the_question() {
+fn an_answer_has_the_version_of_its_request() {
     let welcome = Welcome { generation: 7, incarnation: 9 };
     assert_eq!(Answer::of_line(welcome.to_line(2).trim_end(), 1), None);
     let spoken = Versions { oldest: 4, newest: 5 };
@@ -301,7 +301,7 @@ fn a_pipe_moves_all_bytes_in_order_with_any_socket_buffers() {
 }
 
 #[test]
-fn nothing_is_taken_of_a_link_that_was_silent_for_too_long() {
+fn nothing_is_accepted_from_a_link_that_was_silent_for_too_long() {
     let generation = link::Generation::new(1, sys::Clock::start());
     assert!(generation.is_alive());
     generation.hear();

@@ -42,7 +42,7 @@ fn beginner(shared: &Shared, open: &Open) -> impl Fn(&[u8], usize, u32) -> Step 
 
 /// As while hosts overwrite a pool that is nearly full.
 #[test]
-fn what_is_due_is_done_while_maintenance_is_never_done() {
+fn due_work_is_done_while_maintenance_never_ends() {
     for next in [Next::AtOnce, Next::Soon, Next::Gently] {
         let dir = tempfile::tempdir().unwrap();
         let (shared, open) = shared(dir.path());
@@ -57,7 +57,7 @@ fn what_is_due_is_done_while_maintenance_is_never_done() {
 }
 
 #[test]
-fn whoever_comes_with_a_token_sees_first_what_is_gone() {
+fn eradicated_volumes_are_noted_before_a_token_is_used() {
     let dir = tempfile::tempdir().unwrap();
     let (shared, open) = shared(dir.path());
     let begin = beginner(&shared, &open);
@@ -73,7 +73,7 @@ fn whoever_comes_with_a_token_sees_first_what_is_gone() {
 
 /// The unit at the LUN when the command arrived took less data, or there was none.
 #[test]
-fn data_that_was_not_asked_for_does_not_count_as_written() {
+fn unsolicited_data_does_not_count_as_written() {
     let dir = tempfile::tempdir().unwrap();
     let (shared, open) = shared(dir.path());
     let begin = beginner(&shared, &open);

@@ -26,7 +26,7 @@ fn answered(initiator: &mut Initiator) -> u32 {
 }
 
 #[test]
-fn what_is_over_a_limit_waits_and_nothing_else_does() {
+fn only_commands_over_a_limit_wait() {
     on_arrays(&[1, 2], |array| {
         let portal = array.running.portals[0];
         array.open.limit(SLOW);
@@ -53,7 +53,7 @@ fn what_is_over_a_limit_waits_and_nothing_else_does() {
 }
 
 #[test]
-fn what_waits_can_be_aborted_and_the_end_waits_for_no_limit() {
+fn waiting_commands_can_be_aborted_and_do_not_delay_shutdown() {
     on_arrays(&[1, 2], |array| {
         let portal = array.running.portals[0];
         array.open.limit(SLOW);

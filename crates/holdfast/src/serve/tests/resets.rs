@@ -50,7 +50,7 @@ fn a_target_reset_stays_within_what_its_sender_sees() {
 }
 
 #[test]
-fn a_task_set_is_that_of_a_volume_whatever_its_number_is() {
+fn a_task_set_belongs_to_a_volume_whatever_its_lun() {
     on_arrays(&[1, 2], |array| {
         let portal = array.running.portals[0];
         let mut writer = Initiator::login(portal, "writer");

@@ -8,7 +8,7 @@ const READ_BYTES: u32 = 4 << 20;
 
 /// It does not process such a connection again and again, although more input has arrived.
 #[test]
-fn a_thread_whose_host_takes_no_answers_sleeps() {
+fn a_thread_sleeps_while_its_host_reads_no_responses() {
     on_arrays(&[1], |array| {
         let portal = array.running.portals[0];
         let (mut deaf, mut other) =

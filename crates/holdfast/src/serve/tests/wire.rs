@@ -38,14 +38,14 @@ pub(super) struct Initiator {
     tag: u32,
     cmd_sn: u32,
     /// ASC and ASCQ of the first unit attention of LUN 1 and 2.
-    first_told: [(u8, u8); 2],
+    first_attentions: [(u8, u8); 2],
 }
 
 impl Initiator {
     pub(super) fn login(portal: SocketAddr, name: &str) -> Self {
         let stream = TcpStream::connect(portal).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        let mut this = Self { stream, tag: 0, cmd_sn: 1, first_told: [(0, 0); 2] };
+        let mut this = Self { stream, tag: 0, cmd_sn: 1, first_attentions: [(0, 0); 2] };
         let keys = format!(
             "InitiatorName=iqn.2026-01.example:{name}\0TargetName={TARGET}\0SessionType=Normal\0\
              InitialR2T=Yes\0ImmediateData=No\0"
@@ -58,12 +58,12 @@ impl Initiator {
         this.send(bhs, keys.as_bytes());
         let (bhs, _) = this.receive(LOGIN_RESPONSE);
         assert_eq!(bhs[36..38], [0, 0], "the login fails");
-        this.first_told = [1, 2].map(|lun| this.told_first(lun));
+        this.first_attentions = [1, 2].map(|lun| this.first_attention(lun));
         this
     }
 
     /// Returns the unit attention that a LUN first reports in a new session.
-    fn told_first(&mut self, lun: u8) -> (u8, u8) {
+    fn first_attention(&mut self, lun: u8) -> (u8, u8) {
         let (status, sense) = self.ready(lun);
         assert_eq!(status, 2);
         let (key, asc, ascq) = sense.unwrap();
@@ -203,11 +203,11 @@ fn a_session_gets_a_power_on_or_a_nexus_loss_attention() {
     on_arrays(&[2, 2], |array| {
         let portal = array.running.portals[0];
         let first = Initiator::login(portal, "one");
-        assert_eq!(first.first_told, [(0x29, 0x00); 2], "power on");
+        assert_eq!(first.first_attentions, [(0x29, 0x00); 2], "power on");
         // The next one replaces it: the first is lost before it begins.
         let second = Initiator::login(portal, "one");
-        assert_eq!(second.first_told, [(0x29, 0x07); 2], "nexus loss");
-        assert_eq!(Initiator::login(portal, "two").first_told, [(0x29, 0x00); 2]);
+        assert_eq!(second.first_attentions, [(0x29, 0x07); 2], "nexus loss");
+        assert_eq!(Initiator::login(portal, "two").first_attentions, [(0x29, 0x00); 2]);
         drop((first, second));
     });
 }
@@ -215,7 +215,7 @@ fn a_session_gets_a_power_on_or_a_nexus_loss_attention() {
 /// A hundred VERIFYs that the store answers at once are work for many turns: what arrives after
 /// them, an abort or commands of another host, is processed between them.
 #[test]
-fn many_long_verifies_do_not_keep_an_abort_out() {
+fn many_long_verifies_do_not_delay_an_abort() {
     on_arrays(&[1], |array| {
         let mut loud = Initiator::login(array.running.portals[0], "loud");
         let verify = [0x2f, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0];
@@ -240,7 +240,7 @@ fn many_long_verifies_do_not_keep_an_abort_out() {
 }
 
 #[test]
-fn no_data_is_asked_for_at_a_lun_without_a_volume() {
+fn no_data_is_solicited_at_a_lun_without_a_volume() {
     on_arrays(&[1], |array| {
         let mut one = Initiator::login(array.running.portals[0], "one");
         // WRITE (10), and an unknown CDB.
@@ -278,7 +278,7 @@ fn the_attribute_aca_is_refused() {
 
 /// Each nexus has its own task set (TST 001b), so CLEAR TASK SET equals ABORT TASK SET.
 #[test]
-fn clear_task_set_is_about_commands_of_ones_own() {
+fn clear_task_set_aborts_only_the_senders_commands() {
     on_arrays(&[1, 2], |array| {
         let portal = array.running.portals[0];
         let mut writer = Initiator::login(portal, "writer");

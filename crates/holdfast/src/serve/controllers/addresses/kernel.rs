@@ -29,13 +29,13 @@ impl Netlink {
     pub(super) fn open(moving: &[Moving]) -> io::Result<Self> {
         let needed = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
         if !capabilities(None)?.effective.contains(needed) {
-            let text = "to move addresses takes CAP_NET_ADMIN and CAP_NET_RAW";
+            let text = "moving addresses needs CAP_NET_ADMIN and CAP_NET_RAW";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
         for it in moving {
             let Moving { address, interface, .. } = it;
-            let told = |error| io::Error::other(format!("{address}@{interface}: {error}"));
-            index_of(interface).map_err(told)?;
+            let io_error = |error| io::Error::other(format!("{address}@{interface}: {error}"));
+            index_of(interface).map_err(io_error)?;
         }
         let runtime = Builder::new_current_thread().enable_io().build()?;
         let handle = runtime.block_on(async {
@@ -58,7 +58,7 @@ fn prefix_bits(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-fn told(error: Error) -> io::Error {
+fn io_error(error: Error) -> io::Error {
     match error {
         Error::NetlinkError(message) => message.to_io(),
         error => io::Error::other(error),
@@ -71,7 +71,7 @@ impl Kernel for Netlink {
         let index = index_of(interface)?;
         let added = self.handle.address().add(index, *address, prefix_bits(*address)).replace();
         let request = with_an_end(added);
-        self.runtime.block_on(request.execute()).map_err(told)
+        self.runtime.block_on(request.execute()).map_err(io_error)
     }
 
     fn remove(&mut self, at: usize) -> io::Result<bool> {
@@ -80,7 +80,7 @@ impl Kernel for Netlink {
         let mut added = self.handle.address().add(index, *address, prefix_bits(*address));
         let message: AddressMessage = added.message_mut().clone();
         let request = self.handle.address().del(message);
-        match self.runtime.block_on(request.execute()).map_err(told) {
+        match self.runtime.block_on(request.execute()).map_err(io_error) {
             // It was never added, or the kernel has already removed it.
             Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => Ok(false),
             result => result.map(|()| true),

@@ -191,7 +191,7 @@ impl Inside {
             }
             self.has_none.store(keeper.has_none_of_other(now_ms()), Ordering::Release);
             if let Some(count) = failed.end(self.clock.now()) {
-                tracing::info!("addresses are kept again, after {count} failures");
+                tracing::info!("addresses are renewed again, after {count} failures");
             }
             thread::sleep(LOOK_INTERVAL);
         }
@@ -201,7 +201,7 @@ impl Inside {
     fn note(&self, moved: Moved) {
         match moved {
             Moved::Came(at) => self.tell(at, "is here now"),
-            Moved::Gone(at) => self.tell(at, "is not here any more"),
+            Moved::Gone(at) => self.tell(at, "is no longer here"),
             Moved::OthersCome => {
                 *self.guests.lock() = Some(Generation::lasting(self.clock));
                 self.call(true);

@@ -27,7 +27,7 @@ proptest! {
     /// Whatever is killed, stopped, cut or refused, with clocks that differ by a fiftieth: no
     /// address is at both machines, and once all is well each is where it belongs.
     #[test]
-    fn no_address_is_at_both_and_each_comes_home(
+    fn no_address_is_at_both_machines_and_each_returns_to_its_own(
         rates in [980..1020_u64, 980..1020_u64],
         late_ms in 0..=KERNEL_MS - u64::from(VALID_S) * 1000,
         events in prop::collection::vec((event(), 0..12_000_u64), 1..30),
@@ -75,7 +75,7 @@ fn the_owner_takes_over_addresses_and_returns_them() {
 }
 
 #[test]
-fn who_takes_the_pool_keeps_its_own_addresses_and_gets_the_others() {
+fn a_new_owner_keeps_its_addresses_and_takes_the_others() {
     let mut world = settled();
     world.event(Event::Stop(0));
     let moves = world.moves;
@@ -93,7 +93,7 @@ fn who_takes_the_pool_keeps_its_own_addresses_and_gets_the_others() {
 }
 
 #[test]
-fn a_cut_link_takes_the_addresses_from_who_forwards() {
+fn a_broken_link_moves_the_addresses_to_the_owner() {
     for cut in [vec![0], vec![1], vec![0, 1]] {
         let mut world = settled();
         cut.iter().for_each(|at| world.event(Event::Cut(*at)));
@@ -103,7 +103,7 @@ fn a_cut_link_takes_the_addresses_from_who_forwards() {
 }
 
 #[test]
-fn a_grant_is_of_the_beat_that_it_answers() {
+fn a_grant_refers_to_the_beat_that_it_answers() {
     let mut beats = Beats::default();
     assert_eq!((beats.granted(BEATS), beats.granted(DOT)), (None, None), "nothing was sent");
     for at in 1..=300_u64 {
@@ -116,7 +116,7 @@ fn a_grant_is_of_the_beat_that_it_answers() {
 }
 
 #[test]
-fn what_fails_is_tried_again_and_is_not_said_to_be_gone() {
+fn failed_changes_of_addresses_are_retried() {
     let mut world = settled();
     world.event(Event::Stop(1));
     world.event(Event::Refuse(0, true));
@@ -133,7 +133,7 @@ fn what_fails_is_tried_again_and_is_not_said_to_be_gone() {
 }
 
 #[test]
-fn a_portal_is_listened_at_whose_address_is_elsewhere() {
+fn a_portal_listens_while_its_address_is_elsewhere() {
     let address = "192.0.2.77:0".parse().unwrap();
     assert!(TcpListener::bind(address).is_err(), "it is not here");
     let bound = bind_absent(address).unwrap();

@@ -130,11 +130,11 @@ impl Keeping {
             }
             // With a valid lease, no other controller can have had the pool in between, and left
             // it.
-            _ if !self.lease.is_valid() => self.end(&format!("{name} does not know it any more")),
+            _ if !self.lease.is_valid() => self.end(&format!("{name} no longer knows it")),
             _ => match take(&**device, key.next(), &[]) {
                 Ok(_) => {
                     self.confirm(member, key, key.next(), began_ms);
-                    tracing::warn!("{name} had forgotten that it is reserved: it is again");
+                    tracing::warn!("{name} had forgotten its reservation, and is reserved again");
                 }
                 Err(TakeError::Owned(_) | TakeError::Foreign(_)) => {
                     self.end(&format!("{name} has been taken"));
@@ -288,7 +288,7 @@ impl Guard {
             }
             let key = *member.key.lock();
             if let Err(error) = member.device.change(key.raw(), key.left().raw()) {
-                tracing::warn!("{} does not know that it was left: {error}", member.name);
+                tracing::warn!("can't mark {} as left: {error}", member.name);
             }
         }
     }

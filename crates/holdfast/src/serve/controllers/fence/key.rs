@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_says_whose_it_is_and_changes_with_each_sign_of_life() {
+    fn a_key_identifies_its_process_and_changes_with_each_sign_of_life() {
         let key = Key::new(Controller::Ct1, 0xff12_3456);
         assert_eq!(key.raw(), 0x4846_0112_3456_0000);
         let mut later = key;

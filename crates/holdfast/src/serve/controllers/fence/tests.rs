@@ -42,7 +42,7 @@ fn any_two_quorums_share_a_device_and_hold_all_data() {
 }
 
 #[test]
-fn a_device_is_taken_from_nobody_and_from_exactly_the_key_that_was_silent() {
+fn a_device_is_taken_if_free_or_from_exactly_the_silent_key() {
     let model = Model::new(&World::free());
     let (a, b) = (model.path(0), model.path(1));
     let (key_a, key_b) = (Key::new(Controller::Ct0, 1), Key::new(Controller::Ct1, 2));
@@ -227,7 +227,7 @@ proptest! {
 
 /// The test above would pass even if no process ever had the pool.
 #[test]
-fn two_that_may_take_everything_take_it_in_turn() {
+fn two_controllers_that_may_preempt_everything_alternate() {
     let order = (0..20).flat_map(|at| vec![(at % 2, Fate::Done); 60]).collect();
     assert!(run(3, order) > 10);
 }
@@ -246,7 +246,7 @@ fn guard(held: &Held) -> (Guard, Arc<AtomicBool>) {
 }
 
 #[test]
-fn a_pool_is_taken_from_nobody_from_who_leaves_it_and_from_who_is_silent() {
+fn a_pool_is_taken_if_free_or_left_or_from_a_silent_owner() {
     let world = World::free();
     let models: Vec<Arc<Model>> = (0..3).map(|_| Model::new(&world)).collect();
     let held = turn(&models, 0).attempt().unwrap().expect("the device is free");
@@ -272,7 +272,7 @@ fn a_pool_is_taken_from_nobody_from_who_leaves_it_and_from_who_is_silent() {
 }
 
 #[test]
-fn who_is_fenced_has_no_lease_and_is_told_and_who_is_forgotten_goes_on() {
+fn a_fenced_owner_loses_its_lease_and_a_forgotten_one_continues() {
     let world = World::free();
     let models: Vec<Arc<Model>> = (0..3).map(|_| Model::new(&world)).collect();
     let held = turn(&models, 0).attempt().unwrap().unwrap();
@@ -332,7 +332,7 @@ fn a_lease_ends_before_the_key_counts_as_silent() {
 }
 
 #[test]
-fn a_device_that_comes_is_taken_first_and_not_from_who_is_alive() {
+fn an_added_device_is_reserved_first_unless_its_owner_is_alive() {
     let world = World::free();
     let models: Vec<Arc<Model>> = (0..2).map(|_| Model::new(&world)).collect();
     let held = turn(&models[..1], 0).attempt().unwrap().unwrap();

@@ -60,7 +60,7 @@ pub struct Turn {
     hands: Hands,
     watch: Watch,
     failures: u32,
-    told: String,
+    reported: String,
 }
 
 impl Turn {
@@ -71,8 +71,8 @@ impl Turn {
     pub fn new(controller: Controller, devices: usize, named: Vec<Named>) -> io::Result<Self> {
         let hands = Hands::new(&named)?;
         let watch = Watch::new(devices, named.len()).polite(Key::new(controller, 0));
-        let told = String::new();
-        Ok(Self { controller, devices, named, hands, watch, failures: 0, told })
+        let reported = String::new();
+        Ok(Self { controller, devices, named, hands, watch, failures: 0, reported })
     }
 
     /// Waits until it has the pool.
@@ -188,9 +188,9 @@ impl Turn {
     /// Logs a problem of a device, once.
     fn tell(&mut self, index: usize, what: &str) {
         let text = format!("{}: {what}", self.named[index].name);
-        if self.told != text {
+        if self.reported != text {
             tracing::warn!("{text}");
-            self.told = text;
+            self.reported = text;
         }
     }
 }

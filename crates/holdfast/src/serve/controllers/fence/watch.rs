@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_may_be_taken_at_once_and_what_is_silent_after_a_while() {
+    fn free_devices_may_be_taken_at_once_and_silent_ones_after_a_while() {
         let (mut watch, mut now) = (Watch::new(3, 3), Instant::now());
         watch.note(0, Registered::default(), now);
         assert_eq!(indexes(&watch), None, "one of three");
@@ -145,7 +145,7 @@ mod tests {
     /// Once, the pool was taken without the third device, which was healthy and counted as missing
     /// from then on.
     #[test]
-    fn those_that_are_enough_wait_for_the_rest_as_long_as_that_may_take() {
+    fn a_quorum_waits_for_the_remaining_devices() {
         let (mut watch, begin) = (Watch::new(3, 3), Instant::now());
         let at = |ms| begin + Duration::from_millis(ms);
         for index in 0..3 {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_answer_is_not_waited_for() {
+    fn a_quorum_does_not_wait_for_devices_that_do_not_answer() {
         let (mut watch, begin) = (Watch::new(3, 3), Instant::now());
         for (index, at) in [(0, SILENCE), (1, SILENCE), (2, STEP)] {
             watch.note(index, key(7), begin);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_of_life_begins_it_anew_and_a_pause_of_the_watcher_does_not() {
+    fn a_sign_of_life_restarts_the_silence_and_a_pause_of_the_watcher_does_not() {
         let (mut watch, begin) = (Watch::new(1, 1), Instant::now());
         let mut see = |ms, raw| {
             watch.note(0, key(raw), begin + Duration::from_millis(ms));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_that_has_left_is_not_waited_for() {
+    fn a_quorum_does_not_wait_for_a_controller_that_has_left() {
         let own = Key::new(Controller::Ct0, 1);
         let mut watch = Watch::new(2, 2);
         for index in 0..2 {
@@ -211,7 +211,7 @@ mod tests {
 
     /// Otherwise a switch would leave the pool to the restarted process.
     #[test]
-    fn who_has_left_itself_lets_the_other_one_go_first() {
+    fn a_controller_that_has_left_lets_the_other_one_go_first() {
         let (own, begin) = (Key::new(Controller::Ct0, 1), Instant::now());
         let later = begin + LEFT_FOR;
         for (watcher, waits) in [(Controller::Ct0, true), (Controller::Ct1, false)] {

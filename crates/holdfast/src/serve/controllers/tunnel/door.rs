@@ -220,7 +220,10 @@ impl Door {
         let since = |at: &usize| others[*at].as_ref().map(|it| it.since);
         let at = (0..OTHERS_MAX).min_by_key(since).unwrap_or(0) + OF_PEER_MAX;
         if let Some(pending) = self.pending[at].take() {
-            self.tell(pending.address, &io::Error::other("too many have proven nothing yet"));
+            self.tell(
+                pending.address,
+                &io::Error::other("too many connections are not authenticated"),
+            );
         }
         at
     }
@@ -277,7 +280,7 @@ impl Door {
         for slot in 0..self.pending.len() {
             let is_late = |it: &mut Pending| it.since.elapsed() > GREETED_WITHIN;
             if let Some(pending) = self.pending[slot].take_if(is_late) {
-                self.tell(pending.address, &io::Error::other("it has proven nothing in time"));
+                self.tell(pending.address, &io::Error::other("it has not authenticated in time"));
             }
         }
     }

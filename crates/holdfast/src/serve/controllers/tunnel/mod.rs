@@ -150,19 +150,19 @@ impl Drop for Tunnel {
 struct Trouble {
     peer: SocketAddr,
     began: Instant,
-    told: Mutex<Episode>,
+    reported: Mutex<Episode>,
 }
 
 impl Trouble {
     fn new(peer: SocketAddr) -> Self {
-        Self { peer, began: Instant::now(), told: Mutex::default() }
+        Self { peer, began: Instant::now(), reported: Mutex::default() }
     }
 
     /// Notes a failed connection. Between two owners it is normal that nobody listens.
     fn note(&self, error: &io::Error) {
         let peer = self.peer;
         if error.kind() != io::ErrorKind::ConnectionRefused
-            && self.told.lock().note(self.began.elapsed())
+            && self.reported.lock().note(self.began.elapsed())
         {
             tracing::warn!("no link to the other controller, {peer}: {error}");
         }
@@ -171,9 +171,9 @@ impl Trouble {
 
     /// Notes a successful connection.
     fn end(&self) {
-        let count = self.told.lock().end(self.began.elapsed());
+        let count = self.reported.lock().end(self.began.elapsed());
         if let Some(count) = count {
-            tracing::info!("connections to {} are made again, after {count} failures", self.peer);
+            tracing::info!("connections to {} succeed again, after {count} failures", self.peer);
         }
     }
 }

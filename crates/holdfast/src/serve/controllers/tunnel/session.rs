@@ -217,7 +217,7 @@ impl Session {
             if let Err(error) = self.tls.process_new_packets() {
                 // Sends the TLS alert to the other end.
                 let _ = self.flush();
-                return Err(told(error));
+                return Err(io_error(error));
             }
             has_moved = true;
         }
@@ -288,7 +288,7 @@ impl Session {
 }
 
 /// Translates a TLS error to its meaning here.
-fn told(error: rustls::Error) -> io::Error {
+fn io_error(error: rustls::Error) -> io::Error {
     match error {
         rustls::Error::InvalidCertificate(_) => io::Error::new(
             io::ErrorKind::PermissionDenied,

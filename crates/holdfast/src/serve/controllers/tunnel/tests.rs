@@ -115,7 +115,7 @@ fn moved(from: UnixStream, to: UnixStream, sent: Vec<u8>, piece: usize) -> Vec<u
 }
 
 #[test]
-fn a_secret_is_what_its_file_says_and_nothing_is_that_people_think_of() {
+fn a_secret_is_exactly_64_hex_digits() {
     let secret = Secret::of([0xa7; 32]);
     assert_eq!(Secret::parse(&secret.to_text()).unwrap().to_text(), secret.to_text());
     assert!(Secret::parse(&format!(" {}\n\n", "5A".repeat(32))).is_some());
@@ -142,7 +142,7 @@ fn all_bytes_arrive_in_order_in_both_directions() {
 }
 
 #[test]
-fn both_can_have_addresses_of_ipv6() {
+fn both_ends_can_use_ipv6() {
     let free = || free(IpAddr::V6(std::net::Ipv6Addr::LOCALHOST));
     let owner = Owner::at(free(), free());
     let other = owner.other();
@@ -282,7 +282,7 @@ fn noise_and_silence_are_refused_while_the_other_controller_connects() {
 }
 
 #[test]
-fn what_was_said_last_arrives_when_the_owner_ends() {
+fn the_last_output_of_an_ending_owner_arrives() {
     let mut owner = Owner::new();
     let other = owner.other();
     let (mut here, mut there) = owner.connected(&other);
@@ -301,7 +301,7 @@ fn what_was_said_last_arrives_when_the_owner_ends() {
 
 /// Its host may have repeated it elsewhere.
 #[test]
-fn what_is_not_on_its_way_yet_does_not_arrive_after_the_end() {
+fn data_that_is_not_in_transit_is_not_sent_after_the_end() {
     let owner = Owner::new();
     let other = owner.other();
     let (here, there) = owner.connected(&other);

@@ -1,7 +1,7 @@
-//! What stands on the command line, and what the environment says besides.
+//! Combines the command line with environment variables.
 //!
-//! An exported variable stands in for an option that is not given: it never contradicts one that
-//! is, or a shell in which one array was named could not start or ask another.
+//! An exported variable replaces an option that is not given, and never conflicts with one that
+//! is. Otherwise, a shell that exports the name of one array could not start or query another.
 
 use std::ffi::OsString;
 
@@ -12,7 +12,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use super::{Cli, Verb};
 
 impl Cli {
-    /// Reads a command line, and of the environment what it leaves open.
+    /// Parses a command line; environment variables supply options that it does not contain.
     pub fn read<W: Into<OsString> + Clone>(
         words: impl IntoIterator<Item = W>,
     ) -> Result<Self, clap::Error> {
@@ -23,19 +23,19 @@ impl Cli {
             let text = format!("{one} cannot be used with {other}: give one of them");
             Self::command().error(ErrorKind::ArgumentConflict, text)
         };
-        let said = |option| is_said(&matches, option);
+        let given = |option| is_given(&matches, option);
         let has_place = match &cli.verb {
             Verb::Serve(options) => !options.places.is_empty(),
             Verb::Inspect(options) => !options.places.is_empty(),
             _ => false,
         };
         if has_place {
-            if said("pool") {
+            if given("pool") {
                 return Err(conflict("'--pool <DIR-OR-DEVICE>'", "'[DIR-OR-DEVICE]'"));
             }
             cli.common.pool.clear();
         }
-        match (said("ca"), said("fingerprint")) {
+        match (given("ca"), given("fingerprint")) {
             (true, true) => return Err(conflict("'--ca <FILE>'", "'--fingerprint <HEX>'")),
             (true, false) => cli.common.fingerprint = None,
             (false, true) => cli.common.ca = None,
@@ -44,9 +44,9 @@ impl Cli {
             }
             (false, false) => {}
         }
-        // Both say which array is meant, but for `serve`, which needs both.
+        // Both select an array, except for `serve`, which needs both.
         if !matches!(cli.verb, Verb::Serve(_)) {
-            match (said("pool"), said("api")) {
+            match (given("pool"), given("api")) {
                 (true, false) => cli.common.api = None,
                 (false, true) => cli.common.pool.clear(),
                 _ => {}
@@ -56,8 +56,8 @@ impl Cli {
     }
 }
 
-/// Whether an option of all verbs stands on the command line, wherever it stands there.
-fn is_said(matches: &ArgMatches, option: &str) -> bool {
+/// Returns whether a global option is on the command line, before or after the verb.
+fn is_given(matches: &ArgMatches, option: &str) -> bool {
     matches.value_source(option) == Some(ValueSource::CommandLine)
-        || matches.subcommand().is_some_and(|(_, inner)| is_said(inner, option))
+        || matches.subcommand().is_some_and(|(_, inner)| is_given(inner, option))
 }
