@@ -61,7 +61,7 @@ def test_the_array_is_renamed(client):
     assert one(renamed).name == "array-2"
     refused(
         client.patch_arrays(array=flasharray.Arrays(name="no blanks")),
-        "The array name \"no blanks\" must not hold ' '; use A-Z a-z 0-9 -.",
+        "The array name \"no blanks\" must not contain ' '; use A-Z a-z 0-9 -.",
     )
     good(client.patch_arrays(array=flasharray.Arrays(name=before)))
 

@@ -40,7 +40,7 @@ def test_volumes_in_pods(client, prefix):
     destroy = PodPatch(destroyed=True)
     refused(
         client.patch_pods(names=[other], pod=destroy),
-        f"Pod {other} has volumes. Destroy or move them first, or have them end with it.",
+        f"Pod {other} has volumes. Destroy or move them first, or destroy them together.",
     )
     good(client.patch_pods(names=[other], pod=destroy, destroy_contents=True))
     good(client.delete_pods(names=[other], eradicate_contents=True))

@@ -27,8 +27,8 @@ def test_a_volume_lives_and_dies(client, prefix):
     smaller = VolumePatch(provisioned=GIB)
     refused(
         client.patch_volumes(names=[name], volume=smaller),
-        f"Volume {prefix}-db_1 has 2147483648 bytes: a smaller size cuts data off for ever. "
-        "Ask for it explicitly (truncate).",
+        f"Volume {prefix}-db_1 has 2147483648 bytes: a smaller size cuts data off permanently. "
+        "Request it explicitly (truncate).",
     )
     good(client.patch_volumes(names=[name], volume=smaller, truncate=True))
     new = f"{prefix}-db-2"
@@ -148,7 +148,7 @@ def test_filters_as_the_sdk_writes_them(client, prefix):
     assert names(client.get_volumes(filter=neither)) == [f"{prefix}-b"]
     refused(
         client.get_volumes(filter="name=="),
-        "Invalid filter, at character 6: a value should stand here: 'TEXT', a number, true, false.",
+        "Invalid filter, at character 6: a value is expected here: 'TEXT', a number, true, false.",
     )
 
 

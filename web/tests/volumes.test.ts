@@ -43,7 +43,7 @@ test("volumes are made, with hosts and host groups at once if wanted", async () 
   await dialog.getByLabel("Size").fill("1G");
   await desk.pick(dialog, "Connect to", "cluster", "esx-2");
   await desk.button("Create volume", dialog).click();
-  const refusal = "Host esx-2 is in a host group that is named besides.";
+  const refusal = "Host esx-2 is in a host group that is also named.";
   await dialog.getByRole("alert").getByText(refusal).waitFor();
   await desk.page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });

@@ -1,6 +1,7 @@
-//! Prints the types of the interface, for `web/openapi.json`: the page's types are made of them.
+//! Prints the types of the interface, for `web/openapi.json`: the page's types are generated from
+//! it.
 
-#![allow(clippy::print_stdout, reason = "it is what this program is for")]
+#![allow(clippy::print_stdout, reason = "printing is the purpose of this program")]
 
 fn main() -> Result<(), serde_json::Error> {
     println!("{}", serde_json::to_string_pretty(&api::types_for_the_page())?);

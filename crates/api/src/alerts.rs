@@ -38,9 +38,9 @@ pub struct Alert {
     pub component: String,
     /// What is wrong, on one line.
     pub summary: String,
-    /// What was seen.
+    /// The observed value.
     pub actual: String,
-    /// What would be right.
+    /// The expected value.
     pub expected: String,
     /// What to do about it.
     pub advice: String,
@@ -56,7 +56,7 @@ pub struct Alert {
     /// When a notification of it was last sent, in milliseconds since 1970; `null` if none was.
     #[schema(required = true)]
     pub told_ms: Option<u64>,
-    /// Whether somebody still has to look at it.
+    /// Whether it still needs attention.
     pub flagged: bool,
 }
 
@@ -117,7 +117,7 @@ pub fn snmp_destination(name: &str) -> String {
 /// The result of a test event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NotificationTest {
-    /// The destination, as the configuration calls it; `alert-watchers/` and an address, or
+    /// The destination's name in the configuration; or `alert-watchers/` and an address, or
     /// `syslog-servers/` and a name, if the pool keeps it.
     pub destination: String,
     /// Why it could not be sent; `null` if it was sent.

@@ -40,7 +40,7 @@ pub struct CertificateFacts {
     pub key_size: u32,
 }
 
-/// Makes and checks certificates, and knows the one of management. All are PEM. Errors are reasons
+/// Creates and checks certificates, and has the one of management. All are PEM. Errors are reasons
 /// for people, in one line.
 pub trait Certificates: Send + Sync {
     /// Returns the certificate of management in its files, with its chain; `None` if there is none,
@@ -65,6 +65,6 @@ pub trait Certificates: Send + Sync {
     /// Returns a request to an authority to sign a certificate for a key.
     fn request(&self, subject: &CertificateSubject, key: &str) -> Result<String, String>;
 
-    /// Puts the certificate of management in the pool, or its absence, in force.
+    /// Makes the management certificate in the pool, or its absence, take effect.
     fn changed(&self);
 }

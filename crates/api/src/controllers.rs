@@ -24,12 +24,12 @@ pub struct Controllers {
 pub struct Controller {
     /// `CT0` or `CT1`.
     pub name: String,
-    /// `primary`: the one that has the pool, and answers this. `secondary`: it forwards what its
+    /// `primary`: it has the pool, and answers this request. `secondary`: it forwards what its
     /// hosts send, and takes over when the other one ends.
     #[schema(value_type = crate::words::ControllerMode)]
     pub mode: String,
-    /// `ready`; `not ready`: it does not run, or the other one has not heard of it for long;
-    /// `stopped`: it is kept down until somebody has it started.
+    /// `ready`; `not ready`: it does not run, or the other one has not heard from it for a while;
+    /// `stopped`: it is kept down until a request to start it.
     #[serde(default)]
     #[schema(value_type = crate::words::ControllerStatus, required = true)]
     pub status: String,
@@ -162,8 +162,8 @@ pub(crate) async fn list(State(interface): Shared) -> Json<Controllers> {
     Json(Controllers { controllers: Controller::all(&interface) })
 }
 
-/// Leaves the pool to the other controller. The answer comes before that happens; this interface
-/// ends with it, and that of the other controller begins.
+/// Switches the pool to the other controller. The response is sent before that; then this interface
+/// ends, and that of the other controller begins.
 #[utoipa::path(post, path = "/v1/controllers/switch", responses(
     (status = 200, body = Controllers),
     (status = 401, body = Refusal),
@@ -172,27 +172,29 @@ pub(crate) async fn list(State(interface): Shared) -> Json<Controllers> {
 ))]
 pub(crate) async fn switch(State(interface): Shared) -> Result<Json<Controllers>, ApiError> {
     let watch = interface.watch.clone();
-    let told = entered(interface, |interface| {
+    let reported = entered(interface, |interface| {
         if interface.facts.elsewhere == 0 {
-            return Err(Refused::no("The array has one controller: there is none to switch to."));
+            return Err(Refused::no(
+                "The array has only one controller: there is none to switch to.",
+            ));
         }
         if interface.watch.other_controller().is_none() {
             let name = interface.facts.other_controller();
             let why = match interface.watch.is_other_stopped() {
-                true => "was stopped: have it started first",
+                true => "was stopped: start it first",
                 false => "is not ready: start it, or look at its log",
             };
             return Err(Refused::no(format!("{name} {why}.")));
         }
         Ok(())
     });
-    let told = told.await?;
+    let reported = reported.await?;
     watch.switch();
-    Ok(told)
+    Ok(reported)
 }
 
 /// Ends the controller that does not have the pool, and keeps it down until it is started again:
-/// for maintenance. The answer comes before it has ended.
+/// for maintenance. The response is sent before it has ended.
 #[utoipa::path(post, path = "/v1/controllers/{name}/stop", params(("name" = String, Path)),
     responses(
         (status = 200, body = Controllers),
@@ -210,12 +212,14 @@ pub(crate) async fn stop(
     entered(interface, move |interface| {
         let own = interface.facts.controller();
         if interface.facts.elsewhere == 0 {
-            return Err(Refused::no("The array has one controller, which can't be stopped alone."));
+            return Err(Refused::no(
+                "The array has only one controller, which can't be stopped alone.",
+            ));
         }
         if !interface.is_other(&name)? {
             let why = match interface.watch.other_controller() {
                 Some(_) => "has the pool: switch first (holdfast controller switch)",
-                None => "is the only one that runs: it can't be stopped",
+                None => "is the only one that is running: it can't be stopped",
             };
             return Err(Refused::no(format!("{own} {why}.")));
         }
@@ -224,7 +228,7 @@ pub(crate) async fn stop(
     .await
 }
 
-/// Has a controller started again that was stopped. The answer comes before it is ready.
+/// Starts a stopped controller. The response is sent before it is ready.
 #[utoipa::path(post, path = "/v1/controllers/{name}/start", params(("name" = String, Path)),
     responses(
         (status = 200, body = Controllers),
@@ -257,9 +261,9 @@ impl Interface {
     }
 }
 
-/// Makes the pool one of the latest version of the format while it is in use. Earlier versions of
-/// Holdfast refuse it from then on, so both controllers have to run this one. Does nothing if the
-/// pool is of that version already.
+/// Upgrades the pool to the latest version of the format while it is in use. Earlier versions of
+/// Holdfast refuse it from then on, so both controllers must run this one. Does nothing if the
+/// pool already has that version.
 #[utoipa::path(post, path = "/v1/pool/upgrade", responses(
     (status = 200, body = Pool),
     (status = 401, body = Refusal),
@@ -303,7 +307,7 @@ async fn done<T: Send + 'static>(
     work: impl FnOnce(&Interface) -> Result<T, Refused> + Send + 'static,
 ) -> Result<Json<T>, ApiError> {
     match access::run(interface, work, Refused::code).await {
-        Some(told) => told.map(Json).map_err(ApiError::from),
+        Some(reported) => reported.map(Json).map_err(ApiError::from),
         None => Err(ApiError::broken()),
     }
 }
@@ -342,7 +346,7 @@ impl From<Refused> for ApiError {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::Unknown => {
-                Self::new(StatusCode::NOT_FOUND, UNKNOWN, "There is no controller of this name.")
+                Self::new(StatusCode::NOT_FOUND, UNKNOWN, "There is no controller with this name.")
             }
             Refused::NotReady(text) => Self::new(StatusCode::CONFLICT, NOT_READY, text),
             Refused::Array(error) => error.into(),

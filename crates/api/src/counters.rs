@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::latency::{self, LatencyBucket};
 use crate::{Optimize, PoolSpace, Scrub};
 
-/// What the array counts, since the start.
+/// The array's counters, since its start.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Counters {
     /// The sockets.
@@ -41,7 +41,7 @@ pub struct Counters {
     pub optimize: Optimize,
 }
 
-/// What went over the sockets.
+/// The traffic of the sockets.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct WireCounters {
     /// Bytes of TCP payload received.
@@ -84,20 +84,20 @@ impl From<array::WrittenBytes> for Written {
 /// Memory: the limits, the use, and how often metadata was found in memory.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct MemoryCounters {
-    /// The most bytes that the data cache may take.
+    /// The maximum size of the data cache, in bytes.
     pub data_cache_limit_bytes: u64,
     /// Bytes of data in the cache.
     pub data_cache_bytes: u64,
-    /// Bytes that metadata may take: map nodes and pages of tables.
+    /// The maximum size of metadata in memory, in bytes: map nodes and pages of tables.
     pub metadata_limit_bytes: u64,
-    /// Bytes that metadata takes.
+    /// Bytes of metadata in memory.
     pub metadata_bytes: u64,
     /// Bytes of metadata that have changed since the last checkpoint. At half of the metadata limit
     /// the next checkpoint is due; at the limit writes wait for it.
     pub dirty_bytes: u64,
     /// Bytes of metadata that a checkpoint is writing.
     pub writing_bytes: u64,
-    /// The most bytes that the deduplication index may take.
+    /// The maximum size of the deduplication index, in bytes.
     pub index_limit_bytes: u64,
     /// Pages of tables in memory.
     pub pages: u64,
@@ -128,8 +128,8 @@ pub struct CommandCounters {
     #[serde(default)]
     #[schema(required = true)]
     pub largest_bytes: u64,
-    /// How many of the successful ones took how long: a histogram, from the shortest latencies to
-    /// the longest; without empty buckets, but for the totals.
+    /// The distribution of the latencies of the successful ones: a histogram, from the shortest to
+    /// the longest; empty buckets are omitted, except in the totals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latencies: Vec<LatencyBucket>,
 }

@@ -5,16 +5,16 @@ use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBui
 
 /// The refusals of any request: because of the caller, its rate, or input that can't be read.
 const REFUSALS: [(&str, &str); 6] = [
-    ("400", "The request makes no sense: the message says why."),
-    ("401", "There is no session and no token, or it is dead."),
-    ("403", "The role may not."),
+    ("400", "The request is invalid: the message says why."),
+    ("401", "There is no session and no token, or it has ended."),
+    ("403", "The role does not allow it."),
     ("413", "The body is longer than 64 KiB."),
     ("429", "Too many requests: Retry-After says when to try again."),
-    ("500", "The array is at fault."),
+    ("500", "The array failed."),
 ];
 
 /// The refusal of a body.
-const OF_BODY: (&str, &str) = ("415", "The body is not said to be JSON.");
+const OF_BODY: (&str, &str) = ("415", "The content type of the body is not JSON.");
 
 /// Adds the common refusals to operations that do not list them yet.
 pub(crate) fn with_refusals(description: &mut OpenApi) {
@@ -26,8 +26,8 @@ pub(crate) fn with_refusals(description: &mut OpenApi) {
         for operation in operations(item) {
             let of_body = operation.request_body.as_ref().map(|_| OF_BODY);
             for (status, why) in REFUSALS.into_iter().chain(of_body) {
-                let told = operation.responses.responses.entry(status.into());
-                told.or_insert_with(|| RefOr::T(refusal(why)));
+                let reported = operation.responses.responses.entry(status.into());
+                reported.or_insert_with(|| RefOr::T(refusal(why)));
             }
         }
     }
@@ -59,14 +59,14 @@ mod tests {
     /// The types of the web page are generated from this file when the page is built, without this
     /// program.
     #[test]
-    fn the_page_is_built_with_the_types_of_this_interface() {
+    fn the_page_is_built_with_current_types() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
         let kept = std::fs::read_to_string(root.join("web/openapi.json")).unwrap();
         let now = serde_json::to_string_pretty(&crate::types_for_the_page()).unwrap() + "\n";
         let first = kept.lines().zip(now.lines()).find(|(kept, now)| kept != now);
         assert!(
             kept == now,
-            "web/openapi.json is stale, first at {first:?}. Write it anew: cargo run -p api \
+            "web/openapi.json is stale, first at {first:?}. Regenerate it: cargo run -p api \
              --example openapi > web/openapi.json"
         );
     }

@@ -64,13 +64,13 @@ impl From<DeviceRefusal> for ApiError {
     }
 }
 
-/// A device that a pool is to get.
+/// A device to add to the pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceAdd {
-    /// A directory, in which a file is made, or a block device, on the machine of the array.
+    /// A directory, in which a file is created, or a block device, on the array's machine.
     pub place: String,
-    /// The number of the device whose place it takes, if it does: that one is out from then on.
+    /// The number of the device that it replaces, if any: that one is then out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<u16>,
     /// Whether a block device that is not blank is overwritten.
@@ -78,11 +78,11 @@ pub struct DeviceAdd {
     pub force: bool,
 }
 
-/// What to change of a device.
+/// The change of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceStateChange {
-    /// `out`: nothing is asked of it any more. `in`: one that is out catches up, and is in then.
+    /// `out`: it is no longer used. `in`: a device that is out catches up, and is then in.
     pub state: String,
 }
 
@@ -101,12 +101,12 @@ async fn change(
 }
 
 /// Returns the device that was changed, or an internal error if there is none.
-fn told(device: Option<Device>) -> Result<Json<Device>, ApiError> {
+fn changed(device: Option<Device>) -> Result<Json<Device>, ApiError> {
     device.map(Json).ok_or_else(ApiError::broken)
 }
 
-/// Gives the pool another device, which counts as soon as it has caught up; or puts one in the
-/// place of another. Only a pool that was made on two or three devices can be given one more.
+/// Adds a device to the pool, which is in once it has caught up, or replaces another one. A pool
+/// that was created on one device can't be extended.
 #[utoipa::path(post, path = "/v1/devices", request_body = DeviceAdd, responses(
     (status = 201, body = Device),
     (status = 400, body = Refusal),
@@ -120,10 +120,10 @@ pub(crate) async fn add(
 ) -> Result<(StatusCode, Json<Device>), ApiError> {
     let Json(asked) = body?;
     let device = change(interface, DeviceChange::Add(asked)).await?;
-    Ok((StatusCode::CREATED, told(device)?))
+    Ok((StatusCode::CREATED, changed(device)?))
 }
 
-/// Takes a device out of use, or has one that is out catch up.
+/// Takes a device out of use, or brings back one that is out, which then catches up.
 #[utoipa::path(
     patch,
     path = "/v1/devices/{number}",
@@ -151,16 +151,16 @@ pub(crate) async fn change_state(
             return Err(DeviceRefusal::of_input("invalid_state", text).into());
         }
     };
-    told(change(interface, wanted).await?)
+    changed(change(interface, wanted).await?)
 }
 
-/// Removes a device from the pool for good. What it holds stays on it, and counts no more.
+/// Removes a device from the pool for good. Its content stays on it, but is no longer used.
 #[utoipa::path(
     delete,
     path = "/v1/devices/{number}",
     params(("number" = u16, Path)),
     responses(
-        (status = 204, description = "It is not one of the pool's any more."),
+        (status = 204, description = "The device was removed from the pool, or is being emptied."),
         (status = 401, body = Refusal),
         (status = 404, body = Refusal),
         (status = 409, body = Refusal),
@@ -175,8 +175,8 @@ pub(crate) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Reads from a device for some seconds, so that its activity shows which one it is. That is all
-/// that can be done: the array knows of no locator lights.
+/// Reads from a device for some seconds, so that its activity light identifies it. The array
+/// does not control locator lights.
 #[utoipa::path(
     post,
     path = "/v1/devices/{number}/identify",
@@ -193,5 +193,5 @@ pub(crate) async fn identify(
     number: Result<Path<u16>, PathRejection>,
 ) -> Result<Json<Device>, ApiError> {
     let Path(number) = number?;
-    told(change(interface, DeviceChange::Identify(number)).await?)
+    changed(change(interface, DeviceChange::Identify(number)).await?)
 }

@@ -13,8 +13,8 @@ use crate::{ApiError, Interface, Refusal, Shared, blocking};
 pub struct Devices {
     /// All of them, by number.
     pub devices: Vec<Device>,
-    /// Of a pool on several devices: what hosts' commands asked of all of them together, under the
-    /// name `pool`. Null if there is one, which says so itself.
+    /// For a pool on several devices: the transfers of hosts' commands to all of them together,
+    /// under the name `pool`. Null for a single device, which has its own counters.
     #[serde(default)]
     #[schema(required = true)]
     pub together: Option<Device>,
@@ -27,18 +27,18 @@ impl Devices {
     }
 }
 
-/// What a device does in its pool.
+/// The state of a device in its pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceState {
-    /// It has all that it should have of the pool.
+    /// It has all its data of the pool.
     #[default]
     In,
-    /// It gets all that is written, and what it does not have yet is copied to it.
+    /// It receives all writes, and the data that it lacks is copied to it.
     CatchingUp,
-    /// It has failed, or was taken out: nothing is asked of it.
+    /// It has failed, or was taken out, and is not used.
     Out,
-    /// It was not there when the pool was opened.
+    /// It was missing when the pool was opened.
     Missing,
 }
 
@@ -57,14 +57,14 @@ impl DeviceState {
     }
 }
 
-/// How far a device that is catching up has come.
+/// The progress of a device that is catching up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CatchingUp {
-    /// Bytes that it has of those.
+    /// Bytes of these that it has.
     pub done_bytes: u64,
     /// Bytes that it needs.
     pub all_bytes: u64,
-    /// How many seconds it takes yet, by the rate of the last minute; null while that is not known.
+    /// The remaining time in seconds, by the rate of the last minute; null if unknown.
     #[serde(default)]
     #[schema(required = true)]
     pub left_s: Option<u64>,
@@ -95,14 +95,14 @@ fn left(left_s: u64) -> String {
 /// The parts of a device of a pool in stripes: a column of a segment takes one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeviceParts {
-    /// How many there are.
+    /// The number of parts.
     pub all: u32,
-    /// How many are in use.
+    /// The number of parts in use.
     pub used: u32,
-    /// Whether what it has is moved to others, and it leaves the pool then.
+    /// Whether its content is being moved to others, after which it leaves the pool.
     pub is_emptied: bool,
-    /// Of one that is emptied, out or missing: how many seconds it takes yet until others have all
-    /// that is in use of it, by the rate of the last minute; null while that is not known.
+    /// For a device that is being emptied, out or missing: the remaining time in seconds until
+    /// others have all its content, by the rate of the last minute; null if unknown.
     #[serde(default)]
     #[schema(required = true)]
     pub left_s: Option<u64>,
@@ -118,18 +118,18 @@ impl DeviceParts {
 /// A device of the pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Device {
-    /// The path of the file, or the name of the device in `/dev/disk/by-id`, its path if it has no
-    /// such; empty if it is missing.
+    /// The path of the file, or the name of the device in `/dev/disk/by-id`, or its path if it has
+    /// no such name; empty if it is missing.
     pub name: String,
-    /// Its number in the pool, from 0 on.
+    /// Its number in the pool, from 0.
     #[serde(default)]
     #[schema(required = true)]
     pub number: u16,
-    /// Its id, which never changes and is never given again: 32 hex digits.
+    /// Its id, which never changes and is never reused: 32 hex digits.
     #[serde(default)]
     #[schema(required = true)]
     pub id: String,
-    /// What it does in the pool.
+    /// Its state in the pool.
     #[serde(default)]
     #[schema(required = true)]
     pub state: DeviceState,
@@ -137,29 +137,29 @@ pub struct Device {
     #[serde(default)]
     #[schema(required = true)]
     pub why_out: Option<String>,
-    /// How far it has come, if it is catching up and that is known.
+    /// Its progress, if it is catching up and the progress is known.
     #[serde(default)]
     #[schema(required = true)]
     pub catching_up: Option<CatchingUp>,
-    /// How many parts of it the pool has, in stripes; null otherwise.
+    /// Its parts, in a striped pool; null otherwise.
     #[serde(default)]
     #[schema(required = true)]
     pub parts: Option<DeviceParts>,
-    /// How long it is, in bytes; 0 if it is missing.
+    /// Its size in bytes; 0 if it is missing.
     #[serde(default)]
     #[schema(required = true)]
     pub len_bytes: u64,
-    /// Reads of it that failed since the start; what was to be read was read from another one. Of a
+    /// Failed reads since the start; the data was read from another device. Only for a
     /// pool on several devices only.
     #[serde(default)]
     #[schema(required = true)]
     pub read_errors: u64,
-    /// Writes to it and flushes of it that failed since the start. Of a pool on several devices
+    /// Failed writes and flushes since the start. Only for a pool on several
     /// only.
     #[serde(default)]
     #[schema(required = true)]
     pub write_errors: u64,
-    /// Places on it that had something else than what was written, and were written anew from
+    /// Places on it that had wrong content, and were rewritten from
     /// another device, since the start.
     #[serde(default)]
     #[schema(required = true)]
@@ -171,79 +171,80 @@ pub struct Device {
     /// How often a write or a flush that the device had refused was retried since the start.
     /// Commands that wait for it wait longer, and get no error.
     pub retries: u64,
-    /// How often something was written elsewhere that the device had refused, since the start.
+    /// How often refused data was written elsewhere, since the start.
     pub moved_writes: u64,
-    /// How many flushes have failed since the start. What they should have made durable was written
-    /// again, or no writes are accepted any more.
+    /// Failed flushes since the start. The data that they should have made durable was written
+    /// again, or no more writes are accepted.
     pub failed_flushes: u64,
-    /// Bytes of memory that hold what was written and not flushed yet, in case a flush fails. Only
-    /// where writes are answered before they are durable.
+    /// Bytes of memory with written data that is not flushed yet, kept in case a flush fails. Only
+    /// if writes are acknowledged before they are durable.
     pub unflushed_bytes: u64,
-    /// Reads that hosts' commands wait for. Those of several devices are counted together.
+    /// Reads that hosts' commands wait for. For several devices they are counted together.
     pub reads: DeviceTransfers,
     /// Commits of the log, with their flushes. They are counted in the same way.
     pub commits: DeviceTransfers,
-    /// What this device was asked by whomever since the start; of all together it is nothing.
+    /// All calls to this device since the start; empty in the total of several devices.
     #[serde(default)]
     #[schema(required = true)]
     pub calls: DeviceCalls,
-    /// What a block device says of its own health; null of a file, and before it was asked.
+    /// The health that a block device reports; null for a file, and before the first query.
     #[serde(default)]
     #[schema(required = true)]
     pub health: Option<DeviceHealth>,
 }
 
-/// What a block device says of its own health (SMART), once an hour. Null is what it does not tell.
+/// The health that a block device reports (SMART), queried once an hour. Unreported values are
+/// null.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeviceHealth {
-    /// Whether it takes itself for sound; false: it says that it fails, or soon will.
+    /// Whether it reports itself as healthy; false: it is failing, or soon will.
     #[schema(required = true)]
     pub passed: Option<bool>,
-    /// How many percent of what it should endure are used; may be more than 100.
+    /// The used endurance, in percent; may be more than 100.
     #[schema(required = true)]
     pub wear_percent: Option<u64>,
-    /// How warm it is, in degrees Celsius.
+    /// Its temperature, in degrees Celsius.
     #[schema(required = true)]
     pub temperature_c: Option<i64>,
-    /// Errors of the medium that it could not correct.
+    /// Uncorrected errors of its medium.
     #[schema(required = true)]
     pub media_errors: Option<u64>,
-    /// Hours that it was on.
+    /// Its power-on time, in hours.
     #[schema(required = true)]
     pub power_on_hours: Option<u64>,
-    /// When it said so, in milliseconds since 1970; null if it never did.
+    /// The time of this report, in milliseconds since 1970; null if there was none.
     #[schema(required = true)]
     pub told_ms: Option<u64>,
-    /// Why it did not say anything the last time, in one sentence.
+    /// Why the last query failed, in one sentence.
     #[schema(required = true)]
     pub trouble: Option<String>,
 }
 
-/// What one device was asked since the start, background work and what was tried again included.
+/// The calls to a device since the start, including background work and retries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeviceCalls {
     /// Reads.
     pub reads: DeviceTransfers,
-    /// Writes, those that carry their flush among them.
+    /// Writes, including those with a flush.
     pub writes: DeviceTransfers,
-    /// Flushes by themselves.
+    /// Separate flushes.
     pub flushes: DeviceTransfers,
-    /// Reads of what it should have that were answered with what other devices have: it was late,
-    /// had failed them, or was not in.
+    /// Reads of its data that were served by other devices, because it was late,
+    /// failed them, or was not in.
     pub reads_elsewhere: u64,
 }
 
-/// What hosts' commands asked of a device since the start. Background work, such as checkpoints and
-/// scrubbing, is not counted.
+/// The transfers of hosts' commands with a device since the start. Background work, such as
+/// checkpoints and scrubbing, is not counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeviceTransfers {
     /// Transfers that have not ended yet.
     pub under_way: u64,
-    /// Those that succeeded.
+    /// Successful transfers.
     pub ok: u64,
-    /// Those that the device failed.
+    /// Failed transfers.
     pub failed: u64,
-    /// Bytes that the successful ones moved.
+    /// Bytes of the successful transfers.
     pub bytes: u64,
     /// The sum of the latencies of the successful ones, in microseconds.
     pub ok_latency_us: u64,
@@ -251,7 +252,7 @@ pub struct DeviceTransfers {
     #[serde(default)]
     #[schema(required = true)]
     pub ok_latency_us_max: u64,
-    /// How many of the successful ones took how long: a histogram, from the shortest latencies to
+    /// The distribution of these latencies: a histogram, from the shortest to
     /// the longest.
     #[serde(default)]
     #[schema(required = true)]

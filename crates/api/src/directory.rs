@@ -9,34 +9,34 @@ use utoipa::ToSchema;
 
 use crate::{ApiError, Refusal, Shared, blocking};
 
-/// The directory service (LDAP) whose users may log in. What is not set is empty.
+/// The directory service (LDAP) whose users may log in. Fields that are not set are empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DirectorySettings {
     /// Whether its users may log in.
     pub enabled: bool,
-    /// Its servers, in the order in which they are asked: `ldaps://HOST[:PORT]`, or
+    /// Its servers, in the order in which they are tried: `ldaps://HOST[:PORT]`, or
     /// `ldap://HOST[:PORT]`, where TLS is begun by StartTLS.
     #[schema(example = json!(["ldaps://ds.example.com"]))]
     pub uris: Vec<String>,
-    /// Below what users and groups are.
+    /// The DN below which users and groups are.
     #[schema(example = "dc=example,dc=com")]
     pub base_dn: String,
-    /// Whom the array binds as.
+    /// The user as which the array binds.
     pub bind_user: String,
     /// Whether the array has a password to bind with. It is never shown.
     pub has_bind_password: bool,
-    /// Certificates (PEM) of servers, or of authorities that vouch for them; without any, those
-    /// that the machine trusts do.
+    /// Certificates (PEM) of servers, or of authorities that signed them; without any, those of the
+    /// authorities that the machine trusts.
     pub ca_certificate: String,
     /// The attribute that has the name of a user; empty: `uid` or `sAMAccountName`.
     pub user_login: String,
     /// The object class of users; empty: any.
     pub user_class: String,
-    /// The roles that groups have, the most powerful first.
+    /// The roles of groups, the most powerful first.
     pub roles: Vec<DirectoryRole>,
 }
 
-/// Whose members have a role.
+/// A group whose members have a role.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DirectoryRole {
@@ -44,7 +44,7 @@ pub struct DirectoryRole {
     pub role: String,
     /// The common name of the group, or its DN; empty if nobody has the role.
     pub group: String,
-    /// Below what the group is: a DN, which need not repeat the base DN.
+    /// The DN below which the group is; it need not repeat the base DN.
     #[serde(default)]
     pub group_base: String,
 }
@@ -70,7 +70,7 @@ impl From<&Directory> for DirectorySettings {
     }
 }
 
-/// What to change of the directory service. What is left out stays; what is empty is cleared.
+/// The changes of the directory service. Omitted fields do not change; empty ones are cleared.
 /// `Debug` is left out on purpose.
 #[derive(Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -139,7 +139,7 @@ pub(crate) async fn show(State(interface): Shared) -> Result<Json<DirectorySetti
     blocking(interface, |interface| Ok(Json((&*interface.array.directory()).into()))).await
 }
 
-/// Changes the directory service. It is in force at once: the sessions of its users end.
+/// Changes the directory service. This takes effect at once: the sessions of its users end.
 #[utoipa::path(patch, path = "/v1/directory", request_body = DirectorySettingsChange, responses(
     (status = 200, body = DirectorySettings),
     (status = 400, body = Refusal),
@@ -158,10 +158,10 @@ pub(crate) async fn change(
     .await
 }
 
-/// A server of the directory service, and what a test of it came to.
+/// A server of the directory service, and the result of its test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DirectoryServer {
-    /// The server, as it is named.
+    /// The server, as in the settings.
     pub uri: String,
     /// Which groups it has; `null` if it can't be used.
     pub found: Option<String>,
@@ -176,7 +176,7 @@ pub struct DirectoryServers {
     pub servers: Vec<DirectoryServer>,
 }
 
-/// Tests all servers now: that the array may bind and search, and that the groups are there.
+/// Tests all servers now: whether the array may bind and search, and whether the groups exist.
 #[utoipa::path(post, path = "/v1/directory/test", responses(
     (status = 200, body = DirectoryServers),
     (status = 401, body = Refusal),

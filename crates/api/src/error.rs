@@ -18,8 +18,8 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// A refusal with its status: 400 the request makes no sense, 401 no token, 403 the role does not
-/// allow it, 404 it names something that does not exist, 409 it conflicts with the current state,
+/// A refusal with its status: 400 the request is invalid, 401 no token, 403 the role does not
+/// allow it, 404 a named object does not exist, 409 it conflicts with the current state,
 /// 507 there is no space, 503 the device accepts no writes for now, 500 the array failed.
 #[derive(Debug)]
 pub struct ApiError {
@@ -107,7 +107,7 @@ impl From<JsonRejection> for ApiError {
 fn without_value(text: String) -> String {
     let parts = text.split_once(": invalid ");
     let parts = parts.and_then(|(place, rest)| Some((place, rest.rsplit_once(", expected ")?.1)));
-    parts.map_or(text.clone(), |(place, wanted)| format!("{place}: wrong, expected {wanted}"))
+    parts.map_or(text.clone(), |(place, wanted)| format!("{place}: expected {wanted}"))
 }
 
 impl From<QueryRejection> for ApiError {

@@ -85,9 +85,9 @@ pub struct CommandRates {
     /// The mean latency of the successful ones; `null` if there were none.
     #[schema(required = true)]
     pub latency_us: Option<f64>,
-    /// A latency that half of the successful ones took at most, in steps of a histogram; at least
-    /// 10 s if it says 10000000. Of reads and writes; `null` for others, and for times before it
-    /// was kept.
+    /// The latency that half of the successful ones did not exceed, in steps of a histogram;
+    /// 10000000 means 10 s or more. For reads and writes; `null` for others, and for times before
+    /// it was kept.
     #[serde(default)]
     #[schema(required = true)]
     pub latency_us_p50: Option<u64>,
@@ -95,9 +95,9 @@ pub struct CommandRates {
     #[serde(default)]
     #[schema(required = true)]
     pub latency_us_p99: Option<u64>,
-    /// The most commands in a second.
+    /// The peak of commands in a second.
     pub per_s_max: u64,
-    /// The most bytes in a second.
+    /// The peak of bytes in a second.
     pub bytes_per_s_max: u64,
     /// The greatest mean latency over a second.
     pub latency_us_max: u64,
@@ -109,19 +109,19 @@ pub struct CapacitySample {
     /// The capacity of the pool.
     #[schema(required = true)]
     pub capacity_bytes: Option<u64>,
-    /// What is in use.
+    /// Bytes in use.
     #[schema(required = true)]
     pub used_bytes: Option<u64>,
-    /// The peak of what was in use.
+    /// The peak of the bytes in use.
     #[schema(required = true)]
     pub used_bytes_max: Option<u64>,
     /// Stored data of volumes and snapshots, after reduction.
     #[schema(required = true)]
     pub data_bytes: Option<u64>,
-    /// What volumes are provisioned with.
+    /// The provisioned size of volumes.
     #[schema(required = true)]
     pub provisioned_bytes: Option<u64>,
-    /// What hosts have written and not unmapped.
+    /// Bytes that hosts have written and not unmapped.
     #[schema(required = true)]
     pub mapped_bytes: Option<u64>,
     /// Stored bytes that are unique to volumes, as the last pass of accounting found.

@@ -36,21 +36,21 @@ pub struct HostCheckRow {
     /// The name of the check. It does not change.
     #[schema(example = "multipath")]
     pub check: String,
-    /// What came of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What was seen.
+    /// What the array observed.
     pub seen: String,
-    /// What is best.
+    /// The best practice.
     pub best: String,
     /// How to set it on ESXi.
     pub esxi: String,
     /// How to set it on Linux.
     pub linux: String,
-    /// How to set it on Windows; empty where nothing is known of that.
+    /// How to set it on Windows; empty if unknown.
     #[serde(default)]
     #[schema(required = true)]
     pub windows: String,
-    /// Hosts do not report it, so the array can never see it: check the host itself.
+    /// Whether the array can't see it, because hosts do not report it: check the host itself.
     #[serde(default)]
     #[schema(required = true)]
     pub unreported: bool,
@@ -61,11 +61,11 @@ pub struct HostCheckRow {
 pub struct HostCheck {
     /// The host.
     pub host: String,
-    /// How many practices are as they should be.
+    /// The number of practices that are as they should be.
     pub good: usize,
-    /// How many could be better.
+    /// The number that could be better.
     pub improve: usize,
-    /// How many have not been seen.
+    /// The number that were not observed.
     pub unseen: usize,
     /// All practices.
     pub rows: Vec<HostCheckRow>,

@@ -1,5 +1,5 @@
 //! `/v1/initiators`: initiators that logged in without belonging to a host, or were refused.
-//! Whoever creates hosts need not type their names.
+//! A client that creates hosts can offer these names.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ use crate::{ApiError, Interface, Refusal, Shared, blocking};
 pub struct RefusedLogin {
     /// How often it was refused since the array was started.
     pub count: u64,
-    /// When the last time was, in milliseconds since 1970.
+    /// The time of the last refusal, in milliseconds since 1970.
     pub time_ms: u64,
-    /// The address that it came from.
+    /// The address from which it tried.
     pub address: String,
     /// Why it was refused, for people.
     pub why: String,
@@ -27,18 +27,18 @@ pub struct RefusedLogin {
     pub status: u16,
 }
 
-/// An initiator that came to log in.
+/// An initiator that tried to log in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Initiator {
-    /// Its iSCSI name, as it said.
+    /// Its iSCSI name, as in its login.
     pub name: String,
     /// Its host; `null` if it belongs to none.
     #[schema(required = true)]
     pub host: Option<String>,
-    /// How many sessions it has now. Those of an initiator without a host were there before its
+    /// The number of its sessions now. An initiator without a host has sessions from before its
     /// host was deleted.
     pub sessions: u64,
-    /// The last login that was refused, if any was since the array was started.
+    /// The last refused login since the array was started, if any.
     #[schema(required = true)]
     pub refused: Option<RefusedLogin>,
 }
@@ -68,7 +68,8 @@ fn strangers(interface: &Interface) -> Vec<Initiator> {
     all.filter(|initiator| initiator.host.is_none() || initiator.refused.is_some()).collect()
 }
 
-/// Lists initiators that came to log in and have no host, or were refused: of those, the last 256.
+/// Lists initiators that are logged in without a host, or were refused: of the latter, the last
+/// 256.
 #[utoipa::path(get, path = "/v1/initiators", responses(
     (status = 200, body = Initiators),
     (status = 401, body = Refusal),

@@ -11,7 +11,7 @@ use crate::{ApiError, Interface, PAGE_MAX, Refusal, Shared, blocking};
 /// The state of scrubbing: reading every durable byte, and comparing it with its checksum.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Scrub {
-    /// Whether a pass is under way.
+    /// Whether a pass is in progress.
     pub running: bool,
     /// Passes begun since the start.
     pub pass: u64,
@@ -103,7 +103,7 @@ impl From<Damage> for DamageEntry {
 pub struct DamageList {
     /// The entries.
     pub damage: Vec<DamageEntry>,
-    /// How many more were found, and are not listed.
+    /// The number of further findings, which are not listed.
     pub more: u64,
     /// Parts of dropped volumes whose space can't be freed, because they can't be read.
     pub unfreeable: u64,

@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What took longer than in the bucket before, and no longer than this.
+/// The count of latencies above the previous bucket's bound and up to this one's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LatencyBucket {
-    /// The longest latency, in microseconds; null in the last bucket, which has no end.
+    /// The upper bound, in microseconds; null in the last bucket, which has none.
     #[schema(required = true)]
     pub up_to_us: Option<u64>,
-    /// How many.
+    /// The count.
     pub count: u64,
 }
 
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_are_added_and_taken_away_by_their_ends() {
+    fn buckets_are_added_and_subtracted_by_their_bounds() {
         let mut sum = buckets(&[(100, 1), (300, 2)]);
         add(&mut sum, &buckets(&[(50, 4), (300, 8), (u64::MAX, 16)]));
         assert_eq!(sum, buckets(&[(50, 4), (100, 1), (300, 10), (u64::MAX, 16)]));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_where_buckets_end() {
+    fn percentiles_are_upper_bounds_of_buckets() {
         let of = buckets(&[(50, 98), (100, 1), (u64::MAX, 1)]);
         let at = |percent| percentile_us(&of, percent, 7_000_000);
         assert_eq!([50, 98, 99, 100].map(at), [50, 50, 100, 7_000_000].map(Some));

@@ -186,7 +186,7 @@ pub trait Watch: Send + Sync {
     /// Stops the other controller and keeps it stopped, or starts it again. The error is the reason
     /// why that is not possible, for people.
     fn keep_other_down(&self, _down: bool) -> Result<(), String> {
-        Err("nothing here starts and stops controllers".into())
+        Err("controllers can't be started and stopped here".into())
     }
 
     /// Switches the pool to the other controller, some time after the return. Called only if the
@@ -218,7 +218,7 @@ pub trait Watch: Send + Sync {
         Vec::new()
     }
 
-    /// Returns what makes and checks certificates, if there is a server that could use them.
+    /// Returns the source of certificates, if there is a server that could use them.
     fn certificates(&self) -> Option<&dyn Certificates> {
         None
     }
@@ -269,7 +269,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 async fn describe(described: Arc<OnceLock<Bytes>>) -> Result<impl IntoResponse, ApiError> {
     let make = || match serde_json::to_vec(&openapi()) {
         Ok(text) => Bytes::from(text),
-        Err(error) => panic!("what depends on nothing but the program is no JSON: {error}"),
+        Err(error) => panic!("the description is not valid JSON: {error}"),
     };
     let made = tokio::task::spawn_blocking(move || described.get_or_init(make).clone()).await;
     made.map(|text| ([JSON], text)).map_err(|_| ApiError::broken())

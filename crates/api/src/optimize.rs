@@ -8,11 +8,11 @@ use utoipa::ToSchema;
 
 use crate::{ApiError, Refusal, Shared, blocking};
 
-/// The state of the background pass of reduction: it finds blocks that are stored twice, and
-/// repacks more tightly what was compressed quickly.
+/// The state of the background pass of reduction, which finds duplicate blocks, and
+/// recompresses data that was compressed quickly.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Optimize {
-    /// Whether a pass is under way.
+    /// Whether a pass is in progress.
     pub running: bool,
     /// Passes completed since the start.
     pub passes: u64,
@@ -23,15 +23,15 @@ pub struct Optimize {
     pub failure: Option<String>,
     /// Rows of chunks that the pass has read; in a big pool each is read several times.
     pub rows_done: u64,
-    /// How many rows it reads, as far as is known.
+    /// The number of rows to read, as far as is known.
     pub rows_total: u64,
     /// Segments that it has read after the rows, and rewritten if that saves space.
     pub segments_done: u64,
-    /// How many segments it reads; 0 until it has finished the rows.
+    /// The number of segments to read; 0 until it has finished the rows.
     pub segments_total: u64,
-    /// Chunks that were found to be stored twice, in all passes since the start.
+    /// Duplicate chunks found in all passes since the start.
     pub aliased_chunks: u64,
-    /// Segments that were rewritten, in all passes since the start.
+    /// Segments rewritten in all passes since the start.
     pub rewritten_segments: u64,
 }
 
@@ -71,7 +71,7 @@ pub(crate) async fn start_optimize(State(interface): Shared) -> Result<Json<Opti
     blocking(interface, |interface| Ok(Json(interface.array.start_optimize()?.into()))).await
 }
 
-/// Stops the running pass, if any; what it has done is kept.
+/// Stops the running pass, if any; its results are kept.
 #[utoipa::path(delete, path = "/v1/pool/optimize", responses(
     (status = 200, body = Optimize),
     (status = 401, body = Refusal),

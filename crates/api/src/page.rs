@@ -51,7 +51,9 @@ impl VolumeFilter {
 pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let number = Option::<u64>::deserialize(deserializer)?;
     match number {
-        Some(number) if i64::try_from(number).is_err() => Err(D::Error::custom("it is too big")),
+        Some(number) if i64::try_from(number).is_err() => {
+            Err(D::Error::custom("the number is too large"))
+        }
         _ => Ok(number),
     }
 }

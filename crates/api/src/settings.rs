@@ -12,16 +12,16 @@ use crate::{OffloadChange, OffloadSettings};
 /// The settings of the array that are kept in its pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ArraySettings {
-    /// What the array is called.
+    /// The name of the array.
     pub name: String,
     /// The iSCSI name of its target. A change takes effect at the next start.
     pub target_name: String,
     /// The company identifier in the NAA designators of new volumes.
     #[schema(example = "02-48-46")]
     pub company_id: String,
-    /// The offloads that volumes may take.
+    /// The offloads that volumes may use.
     pub offloads: OffloadSettings,
-    /// At which percentages of pool use hosts get a unit attention: up to 4 thresholds.
+    /// The percentages of pool usage at which hosts get a unit attention: up to 4.
     #[schema(example = json!([80]))]
     pub space_thresholds: Vec<u8>,
     /// For how many seconds destroyed objects can be recovered.
@@ -31,8 +31,8 @@ pub struct ArraySettings {
     #[serde(default)]
     #[schema(required = true)]
     pub chap_required: bool,
-    /// The name servers that the array asks for names of others, each `ADDRESS` or `ADDRESS:PORT`,
-    /// in this order; without one, the system looks names up.
+    /// The name servers that the array queries for names of other servers, each `ADDRESS` or
+    /// `ADDRESS:PORT`, in this order; without one, the system resolves names.
     #[serde(default)]
     #[schema(example = json!(["192.0.2.53"]), required = true)]
     pub name_servers: Vec<String>,
@@ -40,7 +40,7 @@ pub struct ArraySettings {
     #[serde(default)]
     #[schema(required = true)]
     pub domain: String,
-    /// The time servers that are asked how far the clock is off, each `HOST` or `HOST:PORT`.
+    /// The time servers that are queried for the clock offset, each `HOST` or `HOST:PORT`.
     #[serde(default)]
     #[schema(example = json!(["ntp.example.com"]), required = true)]
     pub ntp_servers: Vec<String>,
@@ -68,7 +68,7 @@ impl From<array::Settings> for ArraySettings {
     }
 }
 
-/// What to change of the settings.
+/// The changes of settings.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArraySettingsChange {
@@ -87,19 +87,19 @@ pub struct ArraySettingsChange {
     /// The new thresholds: up to 4 of 1 to 99 percent; an empty list means no unit attentions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space_thresholds: Option<Vec<u8>>,
-    /// From 1 second to 30 days. Objects destroyed before keep the time that they were given.
+    /// From 1 second to 30 days. Objects that are already destroyed keep their time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eradication_delay_s: Option<u64>,
-    /// See [`ArraySettings::chap_required`]. Existing sessions go on.
+    /// See [`ArraySettings::chap_required`]. Existing sessions continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chap_required: Option<bool>,
-    /// The new name servers: up to 3. In force at once, for all that the array looks up.
+    /// The new name servers: up to 3. They take effect at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name_servers: Option<Vec<String>>,
     /// See [`ArraySettings::domain`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// The new time servers: up to 4. They are asked at once; the clock is not set by them.
+    /// The new time servers: up to 4. They are queried at once, and do not set the clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ntp_servers: Option<Vec<String>>,
     /// The new text: up to 2,000 characters, in one line or several. Anybody may read it.

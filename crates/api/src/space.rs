@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 
 use crate::{ApiError, Refusal, Shared, blocking};
 
-/// The stored data of a volume or a snapshot. All figures are of one moment, that of the last pass
-/// of accounting.
+/// The stored data of a volume or a snapshot. All figures are of one point in time, that of the
+/// last pass of accounting.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Space {
     /// The time of the figures, in milliseconds since 1970.
@@ -19,8 +19,8 @@ pub struct Space {
     /// Its share of the stored bytes: everything unique to it, and an equal part of what it shares
     /// with others.
     pub share_bytes: u64,
-    /// What hosts have written to it, including zeros and patterns, divided by that share; `null`
-    /// if the share is 0.
+    /// The bytes that hosts have written to it, including zeros and patterns, divided by that
+    /// share; `null` if the share is 0.
     #[schema(required = true)]
     pub data_reduction: Option<f64>,
     /// The same without zeros and patterns.
@@ -64,12 +64,12 @@ pub struct PoolSpace {
     pub pending: bool,
 }
 
-/// The figures of a pass of accounting. All of them are of one moment.
+/// The figures of a pass of accounting. All of them are of one point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SpaceFigures {
     /// The time of the figures, in milliseconds since 1970.
     pub as_of_ms: u64,
-    /// Bytes that volumes were provisioned with.
+    /// The provisioned size of volumes, in bytes.
     pub provisioned_bytes: u64,
     /// Bytes that hosts had written to volumes and not unmapped.
     pub mapped_bytes: u64,
@@ -88,15 +88,15 @@ pub struct SpaceFigures {
     pub system_bytes: u64,
     /// All live stored bytes: the sum of the four.
     pub live_bytes: u64,
-    /// What hosts have written to volumes, including zeros and patterns, divided by what volumes
-    /// and snapshots store; `null` if they store nothing.
+    /// The bytes that hosts have written to volumes, including zeros and patterns, divided by the
+    /// bytes that volumes and snapshots store; `null` if they store nothing.
     #[schema(required = true)]
     pub data_reduction: Option<f64>,
     /// The same without zeros and patterns.
     #[serde(default)]
     #[schema(required = true)]
     pub reduction_without_zeros: Option<f64>,
-    /// What volumes are provisioned with divided by the same: with thin provisioning.
+    /// The provisioned size of volumes divided by the same: with thin provisioning.
     #[schema(required = true)]
     pub total_reduction: Option<f64>,
 }
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reductions_are_of_what_hosts_wrote_and_of_what_they_could() {
+    fn reductions_cover_written_and_provisioned_bytes() {
         let space = store::VolumeSpace {
             size_bytes: 40 << 20,
             mapped_bytes: 12 << 20,

@@ -84,7 +84,7 @@ pub(crate) async fn grow_pool(
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CountersQuery {
-    /// Whether to return what each initiator did to each volume, too: `true` by default. On an
+    /// Whether to return the counters of each initiator and volume, too: `true` by default. On an
     /// array with many volumes that is most of the response.
     paths: Option<bool>,
 }

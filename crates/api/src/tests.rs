@@ -264,7 +264,7 @@ async fn changes_are_503_while_the_device_refuses_writes() {
 }
 
 #[tokio::test]
-async fn secrets_go_in_and_never_come_out() {
+async fn secrets_are_accepted_and_never_returned() {
     let world = World::new();
     let chap = json!({
         "host_user": "u", "host_password": "correct horse",
@@ -357,7 +357,7 @@ async fn bad_requests_get_clear_answers() {
 }
 
 #[tokio::test]
-async fn the_description_is_served_and_whole() {
+async fn the_complete_description_is_served() {
     let world = World::new();
     let (status, served) = world.ask("GET", "/v1/openapi.json", None).await;
     assert_eq!((status, &served), (200, &serde_json::to_value(openapi()).unwrap()));

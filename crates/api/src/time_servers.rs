@@ -1,4 +1,4 @@
-//! `/v1/time-servers`: what the time servers say of the array's clock.
+//! `/v1/time-servers`: the offset of the array's clock from the time servers.
 
 use axum::Json;
 use axum::extract::State;
@@ -7,10 +7,10 @@ use utoipa::ToSchema;
 
 use crate::{ApiError, Refusal, Shared, blocking};
 
-/// A time server, and what it said last.
+/// A time server, and its last response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TimeServer {
-    /// `HOST` or `HOST:PORT`, as it is named.
+    /// `HOST` or `HOST:PORT`, as in the settings.
     pub server: String,
     /// By how many seconds the clock of the machine is behind that of the server; negative if it is
     /// ahead. `null` if the server did not answer.
@@ -28,7 +28,7 @@ pub struct TimeServers {
     pub time_servers: Vec<TimeServer>,
 }
 
-/// Lists the time servers with what they said when they were last asked, which is every minute.
+/// Lists the time servers with their last responses. They are queried every minute.
 #[utoipa::path(get, path = "/v1/time-servers", responses(
     (status = 200, body = TimeServers),
     (status = 401, body = Refusal),
@@ -40,7 +40,7 @@ pub(crate) async fn list(State(interface): Shared) -> Result<Json<TimeServers>, 
     .await
 }
 
-/// Asks all time servers now, and returns what they say.
+/// Queries all time servers now, and returns their responses.
 #[utoipa::path(post, path = "/v1/time-servers/test", responses(
     (status = 200, body = TimeServers),
     (status = 401, body = Refusal),

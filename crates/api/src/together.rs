@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_of_a_group_is_known_if_it_is_known_for_each_member() {
+    fn a_sample_of_a_group_needs_those_of_all_members() {
         let (one, other) = (Object::Host(1), Object::Host(2));
         // The other was made in the second step; its fourth is not known, its fifth in part.
         let group = Members { name: "g".into(), objects: vec![(one, 0), (other, 150)] };

@@ -13,7 +13,7 @@ pub struct Version {
     pub product: String,
     /// The version of the program.
     pub version: String,
-    /// The versions of the interface that it speaks.
+    /// The versions of the interface that it supports.
     pub api: Vec<String>,
     /// The text to show before a login, in one line or several; empty for none.
     #[serde(default)]
@@ -24,27 +24,27 @@ pub struct Version {
 /// The state of the array.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Status {
-    /// What the array is called.
+    /// The name of the array.
     pub name: String,
     /// The version of the program.
     pub version: String,
     /// The iSCSI name of the target.
     pub target_name: String,
-    /// Where the target listens.
+    /// The addresses at which the target listens.
     pub portals: Vec<String>,
     /// When a write is acknowledged: `commit` (it is on the medium) or `flush`.
     pub durability: String,
     /// When the program was started, in milliseconds since 1970.
     pub started_ms: u64,
-    /// How many volumes there are.
+    /// The number of volumes.
     pub volumes: usize,
-    /// How many snapshots.
+    /// The number of snapshots.
     pub snapshots: usize,
-    /// How many of both are destroyed and not yet eradicated; not counted above.
+    /// The number of both that are destroyed and not yet eradicated; not counted above.
     pub destroyed: usize,
-    /// How many hosts there are.
+    /// The number of hosts.
     pub hosts: usize,
-    /// How many connections there are.
+    /// The number of connections.
     pub connections: usize,
     /// The pool.
     pub pool: Pool,
@@ -68,7 +68,7 @@ pub struct Pool {
     pub used_bytes: u64,
     /// Bytes of stored volume data, after reduction.
     pub data_bytes: u64,
-    /// Bytes that volumes are provisioned with.
+    /// The provisioned size of volumes, in bytes.
     pub provisioned_bytes: u64,
     /// Bytes that hosts have written and not unmapped since.
     pub mapped_bytes: u64,
@@ -111,12 +111,12 @@ pub struct Pool {
     #[serde(default)]
     #[schema(required = true)]
     pub latest_format_version: u32,
-    /// Whether the pool has all that this array gives one: else it can be upgraded.
+    /// Whether the pool has all features of this version; otherwise it can be upgraded.
     #[serde(default)]
     #[schema(required = true)]
     pub format_is_latest: bool,
-    /// Bytes of metadata that are still as before the last upgrade. They are written anew in the
-    /// background.
+    /// Bytes of metadata that are still in the format before the last upgrade. They are rewritten
+    /// in the background.
     #[serde(default)]
     #[schema(required = true)]
     pub upgrade_left_bytes: u64,
@@ -150,7 +150,7 @@ impl From<array::PoolStatus> for Pool {
     }
 }
 
-/// What to change of the pool.
+/// The changes of the pool.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PoolChange {
@@ -173,7 +173,7 @@ pub struct Volume {
     pub serial: String,
     /// Its NAA designator as hosts show it.
     pub naa: String,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: u64,
     /// Bytes that hosts have written and not unmapped since.
     pub mapped_bytes: u64,
@@ -232,7 +232,7 @@ pub struct Volumes {
     pub more: bool,
 }
 
-/// A volume to make.
+/// A volume to create.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeCreate {
@@ -249,25 +249,25 @@ pub struct VolumeCreate {
     /// See [`Volume::compression`]; on by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression: Option<bool>,
-    /// What sees it from the start: if one of these is refused, the volume is not made.
+    /// The connections of the new volume: if one of these is refused, the volume is not created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect: Option<VolumeConnect>,
 }
 
-/// What a new volume is connected to, each with a free LUN that was not released within the last
-/// four hours; 500 in all at most.
+/// The connections of a new volume, each with a free LUN that was not released within the last
+/// four hours; at most 500 in total.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeConnect {
     /// The names of hosts.
     #[serde(default)]
     pub hosts: Vec<String>,
-    /// The names of host groups; no host of them may be named besides.
+    /// The names of host groups; none of their hosts may be named as well.
     #[serde(default)]
     pub host_groups: Vec<String>,
 }
 
-/// What to change of a volume.
+/// The changes of a volume.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeChange {

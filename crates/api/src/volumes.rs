@@ -31,7 +31,7 @@ pub(crate) async fn list(
     .await
 }
 
-/// Makes a volume, with connections if they are asked for: all of it, or nothing.
+/// Creates a volume, with the requested connections: all of it, or nothing.
 #[utoipa::path(post, path = "/v1/volumes", request_body = VolumeCreate, responses(
     (status = 201, body = Volume),
     (status = 400, body = Refusal),
@@ -71,7 +71,7 @@ fn logical_block(bytes: Option<u64>) -> Result<LogicalBlockSize, array::Error> {
         Some(4096) => Ok(LogicalBlockSize::B4096),
         Some(other) => Err(array::Error::Invalid {
             code: "invalid_block_size",
-            text: format!("A logical block has 512 or 4096 bytes; {other} were asked for."),
+            text: format!("A logical block has 512 or 4096 bytes; {other} were requested."),
         }),
     }
 }

@@ -1,11 +1,11 @@
-//! Fields with one of a few words: what the description says of them. In answers they are texts, as
-//! clients of other versions may meet others.
+//! Fields that have one of a few words, for the description. In responses they are texts, because
+//! clients may meet the words of other versions.
 
 #![allow(dead_code, reason = "only the descriptions are used")]
 
 use utoipa::ToSchema;
 
-/// What a user may do: see [`array::users::Role`].
+/// The role of a user: see [`array::users::Role`].
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub(crate) enum Role {
@@ -14,7 +14,7 @@ pub(crate) enum Role {
     Readonly,
 }
 
-/// How serious an alert is: see [`array::alerts::Severity`].
+/// The severity of an alert: see [`array::alerts::Severity`].
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub(crate) enum AlertSeverity {
@@ -23,7 +23,7 @@ pub(crate) enum AlertSeverity {
     Critical,
 }
 
-/// Whether the condition of an alert holds: see [`array::alerts::AlertState`].
+/// The state of an alert: see [`array::alerts::AlertState`].
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub(crate) enum AlertState {
@@ -32,7 +32,7 @@ pub(crate) enum AlertState {
     Closed,
 }
 
-/// What a controller is to the pool: see [`crate::Controller::mode`].
+/// The mode of a controller: see [`crate::Controller::mode`].
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub(crate) enum ControllerMode {
@@ -40,7 +40,7 @@ pub(crate) enum ControllerMode {
     Secondary,
 }
 
-/// Whether a controller does it: see [`crate::Controller::status`].
+/// The status of a controller: see [`crate::Controller::status`].
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub(crate) enum ControllerStatus {
@@ -57,7 +57,7 @@ mod tests {
     use crate::controllers::{NOT_THERE, READY, STOPPED};
 
     #[test]
-    fn the_description_has_the_words_that_are_used() {
+    fn the_description_has_all_words_in_use() {
         let description = serde_json::to_value(crate::openapi()).unwrap();
         let words = |name: &str| description["components"]["schemas"][name]["enum"].clone();
         let all = |words: &[&str]| json!(words);

@@ -11,7 +11,7 @@ use store::{
 
 /// The store that the array uses.
 pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
-    /// Makes a change, wholly or not at all; durable when it returns. Blocks.
+    /// Commits a change completely or not at all; durable when it returns. Blocks.
     fn change(&self, change: Change) -> Result<(), StoreError>;
 
     /// Returns whether the device refuses writes at the moment, so that a change would wait.

@@ -63,7 +63,7 @@ pub enum Error {
     )]
     ContainerDestroyed(ContainerKind, String),
     /// The volume group or the pod has volumes, and the request does not include them.
-    #[error("{0} {1} has volumes. Destroy or move them first, or have them end with it.")]
+    #[error("{0} {1} has volumes. Destroy or move them first, or destroy them together.")]
     ContainerNotEmpty(ContainerKind, String),
     /// A snapshot of the volume has this name.
     #[error("Snapshot already exists: {0}. Choose another suffix.")]
@@ -216,7 +216,9 @@ pub enum Error {
         to: String,
     },
     /// The volume is connected to the group of the host, not to the host.
-    #[error("Volume {volume} is connected to host {host} by host group {group}. Disconnect that.")]
+    #[error(
+        "Volume {volume} is connected to host {host} by host group {group}. Disconnect the group."
+    )]
     SharedConnection {
         /// The volume.
         volume: String,
@@ -245,8 +247,8 @@ pub enum Error {
     },
     /// The new size is smaller, and truncation was not requested.
     #[error(
-        "Volume {volume} has {size_bytes} bytes: a smaller size cuts data off for ever. \
-         Ask for it explicitly (truncate)."
+        "Volume {volume} has {size_bytes} bytes: a smaller size cuts data off permanently. \
+         Request it explicitly (truncate)."
     )]
     WouldTruncate {
         /// The volume.
@@ -255,10 +257,10 @@ pub enum Error {
         size_bytes: u64,
     },
     /// A pass of scrubbing is running.
-    #[error("A scrub is running already. Its status shows how far it is.")]
+    #[error("A scrub is already running. Its status shows the progress.")]
     ScrubRunning,
     /// A background pass of reduction is running.
-    #[error("A background pass of reduction is running already. Its status shows how far it is.")]
+    #[error("A background pass of reduction is already running. Its status shows the progress.")]
     OptimizeRunning,
     /// The array has as many objects of a kind as it can have.
     #[error("Array limit reached: at most {limit} {what}. Remove some first.")]
@@ -280,11 +282,11 @@ pub enum Error {
     #[error("The stored configuration can't be used: {0}. `holdfast inspect` shows more.")]
     Damaged(String),
     /// The pool has no room for the change.
-    #[error("The pool is full. Unmap or destroy something, or make the pool bigger.")]
+    #[error("The pool is full. Unmap or destroy something, or grow the pool.")]
     PoolFull,
-    /// The filesystem or the device that the pool is on has no room for the change; the text says
+    /// The filesystem or the device of the pool has no space for the change; the text says
     /// what it lacks.
-    #[error("There is no room below the pool: {0}. Make some there, or ask for less.")]
+    #[error("There is no space beneath the pool: {0}. Free some, or request less.")]
     DeviceFull(String),
     /// The device refuses all writes at the moment. They are retried, and hosts wait for that.
     #[error(

@@ -1,4 +1,4 @@
-//! Names for what is salvaged from a damaged pool: from the part of the key-value space that can
+//! Names for objects salvaged from a damaged pool: from the part of the key-value space that can
 //! still be read. [`crate::Array::open`] refuses a pool for one bad record; this skips the record.
 
 use std::collections::{BTreeMap, HashMap};

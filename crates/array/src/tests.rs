@@ -328,8 +328,8 @@ proptest! {
             for (iqn, old) in before {
                 let new = array.lun_map(iqn.as_str());
                 let reloaded = matches!(step, Step::Reload);
-                let told = new.generation > old.generation;
-                prop_assert!(reloaded || old.luns == new.luns || told, "{iqn} was not told");
+                let reported = new.generation > old.generation;
+                prop_assert!(reloaded || old.luns == new.luns || reported, "{iqn} was missed");
             }
         }
     }
@@ -352,7 +352,7 @@ fn ten_thousand_volumes_take_a_moment() {
 }
 
 #[test]
-fn secrets_come_back_from_the_store_and_nowhere_else() {
+fn secrets_are_stored_and_never_shown() {
     let (store, array) = new_array();
     let initiator = ChapUser::new("esx1", "correct horse").unwrap();
     let target = ChapUser::new("array", "battery staple").unwrap();
@@ -367,7 +367,7 @@ fn secrets_come_back_from_the_store_and_nowhere_else() {
 }
 
 #[test]
-fn a_new_company_identifier_leaves_old_names_alone() {
+fn a_new_company_identifier_does_not_change_existing_names() {
     let (store, array) = new_array();
     let old = array.create_volume(new_volume("old", 4096)).unwrap();
     let company_id = Some(CompanyId::parse("24a937").unwrap());

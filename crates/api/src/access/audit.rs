@@ -11,24 +11,24 @@ use utoipa::{IntoParams, ToSchema};
 use crate::page::whole;
 use crate::{ApiError, PAGE_MAX, Refusal, Shared, blocking};
 
-/// A change that somebody asked for.
+/// A requested change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntry {
     /// From 1; never used twice.
     pub number: u64,
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Who.
+    /// The user.
     pub user: String,
-    /// With which role.
+    /// The user's role.
     pub role: String,
-    /// From which address.
+    /// The client's address.
     pub origin: String,
     /// The method of the request.
     pub method: String,
     /// The path of the request.
     pub path: String,
-    /// The names of objects in the request, beside those in its path.
+    /// The names of objects in the request, in addition to those in its path.
     pub names: String,
     /// `done`, or the code of the refusal.
     pub outcome: String,
@@ -58,7 +58,7 @@ pub struct Audit {
     pub entries: Vec<AuditEntry>,
     /// Whether there are older ones; to get them, pass the last one's number as `before`.
     pub more: bool,
-    /// How many entries are kept that the filter wants, whatever `before` and `limit` are.
+    /// The number of entries that match the filter, regardless of `before` and `limit`.
     #[serde(default)]
     #[schema(required = true)]
     pub total: u64,
@@ -74,7 +74,7 @@ pub(crate) struct AuditFilter {
     before: Option<u64>,
     /// The most entries to return: 1 to 10000 (the default).
     limit: Option<usize>,
-    /// Only what this user asked for.
+    /// Only requests of this user.
     user: Option<String>,
     /// Only requests with this method: `POST`, `PUT`, `PATCH` or `DELETE`, in any case.
     action: Option<String>,

@@ -117,7 +117,7 @@ async fn read(body: Body) -> Result<Bytes, Denied> {
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "The body is longer than 64 KiB, which no request needs.",
             ),
-            false => Denied::Body(StatusCode::BAD_REQUEST, "The body did not come to its end."),
+            false => Denied::Body(StatusCode::BAD_REQUEST, "The body is incomplete."),
         }
     })
 }
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_noted_and_secrets_are_not() {
+    fn names_are_recorded_and_secrets_are_not() {
         let body = r#"{"name": "esx1", "iqns": ["iqn.a", "iqn.b"], "chap":
             {"initiator": {"user": "u", "secret": "horse"}, "name": "horse"}, "password": "horse",
             "source": {"name": "db1", "secret": "horse"}, "destroyed": true, "role": null}"#;

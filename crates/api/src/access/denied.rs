@@ -16,7 +16,7 @@ pub(crate) enum Denied {
     NoSession,
     /// The token belongs to no user.
     WrongToken,
-    /// The role does not allow it.
+    /// The role does not allow the request.
     Role(Role),
     /// Too many wrong tokens came from this address.
     TooManyFailures {
@@ -85,7 +85,7 @@ impl Denied {
                                 token, or send one as `Authorization: Bearer TOKEN`."
                 .into(),
             Self::WrongToken => "The API token is wrong, has expired or was withdrawn. An array \
-                                 admin makes another: `holdfast token create`."
+                                 admin can create another: `holdfast token create`."
                 .into(),
             Self::WrongPassword => "The user or the password is wrong.".into(),
             Self::NotKnown => "The user or the password is wrong, the user has no role, or the \
@@ -95,10 +95,12 @@ impl Denied {
             Self::BadPassword => {
                 "A password has 8 to 128 characters, and no control characters.".into()
             }
-            Self::Busy => "Too many people log in at once. Try again in 1 s.".into(),
+            Self::Busy => "Too many logins are in progress. Try again in 1 s.".into(),
             Self::Broken => "The array failed to do this; its log says why.".into(),
             Self::Role(role) => {
-                format!("The role {role} may not do this. An array admin gives another role.")
+                format!(
+                    "The role {role} does not allow this. An array admin can assign another role."
+                )
             }
             Self::TooManyFailures { seconds } => {
                 format!("Too many logins from this address failed. Try again in {seconds} s.")
@@ -107,7 +109,9 @@ impl Denied {
                 format!("Too many requests with this API token. Try again in {seconds} s.")
             }
             Self::Body(_, text) => (*text).into(),
-            Self::NoEntropy => "The machine gives no random bytes, so there is no session.".into(),
+            Self::NoEntropy => {
+                "The machine provides no random bytes, so no session can be started.".into()
+            }
         }
     }
 

@@ -71,7 +71,7 @@ impl Interface {
         let turns = self.access.directory.0.clone();
         let asked = async {
             let turn = turns.acquire_owned().await.ok()?;
-            let (tell, told) = oneshot::channel();
+            let (tell, reported) = oneshot::channel();
             // The permit is held until the directory has answered, even if the client has gone
             // away.
             let tell: TellLogin = Box::new(move |login| {
@@ -79,17 +79,17 @@ impl Interface {
                 drop(turn);
             });
             self.watch.log_in_by_directory(user.to_owned(), password, tell);
-            told.await.ok()
+            reported.await.ok()
         };
-        let told = timeout(TIMEOUT, asked).await.ok().flatten();
-        match told.unwrap_or(DirectoryLogin::Unreachable) {
+        let reported = timeout(TIMEOUT, asked).await.ok().flatten();
+        match reported.unwrap_or(DirectoryLogin::Unreachable) {
             DirectoryLogin::Known { name, role } => {
                 let credential = credential(&name, role, revision);
                 self.caller(credential, &name).filter(|_| !self.is_own(&name))
             }
             DirectoryLogin::Refused => None,
             DirectoryLogin::Unreachable => {
-                tracing::warn!("the directory service can't be asked for a login");
+                tracing::warn!("the directory service can't be queried for a login");
                 None
             }
         }

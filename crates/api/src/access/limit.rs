@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_of_ipv6_is_one_neighbour() {
+    fn an_ipv6_network_counts_as_one_address() {
         let of = |text: &str| neighbourhood(text.parse().unwrap());
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:2"));
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));

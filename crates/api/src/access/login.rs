@@ -52,7 +52,7 @@ impl Interface {
     }
 }
 
-/// Who has logged in.
+/// The user that has logged in.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LoggedIn {
     /// The user.
@@ -62,7 +62,7 @@ pub struct LoggedIn {
 /// The response to a login.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LoggedInItems {
-    /// Who has logged in: always one entry.
+    /// The user that has logged in: always one entry.
     pub items: Vec<LoggedIn>,
 }
 
@@ -102,8 +102,8 @@ pub(crate) async fn login(
 
 /// Ends the session that the request carries.
 #[utoipa::path(post, path = "/api/2.{minor}/logout", tag = "sessions", responses(
-    (status = 200, description = "It has ended."),
-    (status = 401, description = "There was none."),
+    (status = 200, description = "The session has ended."),
+    (status = 401, description = "There is no such session."),
     (status = 404, description = "There is no such version."),
 ))]
 pub(crate) async fn logout(State(interface): Shared, headers: HeaderMap) {
@@ -157,8 +157,8 @@ pub(crate) async fn begin_session(
     match interface.log_in_by_password(&user, password, origin).await {
         Ok((session, caller)) => {
             let headers = [(SESSION_HEADER, session.expose().to_owned())];
-            let told = Session { user: caller.user, role: caller.role.name().into() };
-            (StatusCode::CREATED, headers, Json(told)).into_response()
+            let reported = Session { user: caller.user, role: caller.role.name().into() };
+            (StatusCode::CREATED, headers, Json(reported)).into_response()
         }
         Err(denied) => denied.answer("/v1/session"),
     }
@@ -168,16 +168,16 @@ pub(crate) async fn begin_session(
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OwnPassword {
-    /// The password until now.
+    /// The current password.
     pub old_password: String,
     /// The new one: 8 to 128 characters.
     pub password: String,
 }
 
-/// Changes the caller's own password, and ends its other sessions. Who has none gets one from an
-/// array admin.
+/// Changes the caller's own password, and ends its other sessions. A user without a password gets
+/// one from an array admin.
 #[utoipa::path(post, path = "/v1/session/password", request_body = OwnPassword, responses(
-    (status = 204, description = "It is changed."),
+    (status = 204, description = "The password was changed."),
     (status = 400, body = Refusal),
     (status = 401, body = Refusal),
     (status = 429, body = Refusal),
@@ -192,7 +192,7 @@ pub(crate) async fn change_own_password(
     let origin = origin.map_or(Origin::NOWHERE, |Extension(origin)| origin);
     let Json(OwnPassword { old_password, password }) = body?;
     if !interface.is_own(&caller.user) {
-        let text = "The password of a user of the directory service is changed there.";
+        let text = "The password of a user of the directory service is changed in the directory.";
         return Err(ApiError::new(StatusCode::BAD_REQUEST, "directory_user", text));
     }
     interface.check_old_password(&caller.user, old_password, origin).await?;

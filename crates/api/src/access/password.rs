@@ -82,7 +82,9 @@ fn is_right(password: &str, stored: Option<&PasswordHash>) -> bool {
     let Ok(params) = Params::try_from(&parsed) else { return false };
     let (memory, passes, lanes) = STORED_MAX;
     if params.m_cost() > memory || params.t_cost() > passes || params.p_cost() > lanes {
-        tracing::error!("a stored password takes more memory or time than any that is made here");
+        tracing::error!(
+            "a stored password hash needs more memory or time than any that this array creates"
+        );
         return false;
     }
     let is_same = Argon2::default().verify_password(password.as_bytes(), &parsed).is_ok();
@@ -252,11 +254,11 @@ mod tests {
         for wrong in ["", "correct hors", "Correct horse", "correct horse\0"] {
             assert!(!is_right(wrong, Some(&kept)), "{wrong:?}");
         }
-        assert!(!is_right("", None), "nobody has none");
+        assert!(!is_right("", None), "an absent password never matches");
     }
 
     #[test]
-    fn a_record_can_t_ask_for_too_much() {
+    fn a_stored_hash_cant_demand_too_much() {
         let kept = hash("correct horse", &[7; SALT_BYTES]).unwrap();
         for (of, to) in [("m=19456", "m=4194304"), ("t=2", "t=1000"), ("p=1", "p=16")] {
             let other = PasswordHash::new(&kept.as_str().replace(of, to)).unwrap();

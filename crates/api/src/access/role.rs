@@ -2,8 +2,8 @@
 //!
 //! | role | may |
 //! |---|---|
-//! | `readonly` | look at everything but the audit log and who is logged in |
-//! | `storage_admin` | change what serves hosts, too: [`OF_STORAGE`] |
+//! | `readonly` | view everything but the audit log and the sessions |
+//! | `storage_admin` | also change everything that serves hosts: [`OF_STORAGE`] |
 //! | `array_admin` | everything |
 //!
 //! Anything not listed requires an array admin: a forgotten resource is closed, not open.

@@ -204,17 +204,17 @@ mod tests {
     #[test]
     fn only_sessions_that_have_not_ended_are_listed() {
         let mut sessions = Sessions::default();
-        let told = |sessions: &Sessions, now_ms| -> Vec<_> {
+        let reported = |sessions: &Sessions, now_ms| -> Vec<_> {
             sessions.begun(now_ms).into_iter().map(|login| (login.number, login.user)).collect()
         };
         for (n, user) in ["anna", "bert", "carl"].into_iter().enumerate() {
             sessions.begin(hash(n), Credential::Local, login(user), n as u64);
         }
         sessions.end(&hash(1));
-        assert_eq!(told(&sessions, 5), [(1, "anna".to_owned()), (3, "carl".to_owned())]);
-        assert_eq!(told(&sessions, IDLE_MS), [(3, "carl".to_owned())]);
+        assert_eq!(reported(&sessions, 5), [(1, "anna".to_owned()), (3, "carl".to_owned())]);
+        assert_eq!(reported(&sessions, IDLE_MS), [(3, "carl".to_owned())]);
         sessions.begin(hash(9), Credential::Local, login("dora"), IDLE_MS + 5);
-        assert_eq!(told(&sessions, IDLE_MS + 5), [(4, "dora".to_owned())]);
+        assert_eq!(reported(&sessions, IDLE_MS + 5), [(4, "dora".to_owned())]);
     }
 
     fn token(n: usize) -> Credential {
@@ -228,8 +228,9 @@ mod tests {
         for (n, at_ms) in [(1, 10), (2, 20), (1, 30)] {
             sessions.fail(address(n), at_ms);
         }
-        let told = |failed: &Failed| (failed.number, failed.first_ms, failed.last_ms, failed.count);
-        let all: Vec<_> = sessions.failed().iter().map(told).collect();
+        let reported =
+            |failed: &Failed| (failed.number, failed.first_ms, failed.last_ms, failed.count);
+        let all: Vec<_> = sessions.failed().iter().map(reported).collect();
         assert_eq!(all, [(2, 20, 20, 1), (1, 10, 30, 2)]);
         for n in 0..FAILED_MAX as u32 {
             sessions.fail(address(100 + n), 40);
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_of_a_directory_s_user_ends_however_busy_it_is() {
+    fn a_directory_users_session_ends_even_if_it_is_in_use() {
         let mut sessions = Sessions::default();
         let credential =
             Credential::Directory { user: hash(7), role: array::Role::ReadOnly, revision: 1 };
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_sessions_push_out_the_idlest_of_their_own_token_first() {
+    fn too_many_sessions_end_the_idlest_of_their_own_token_first() {
         let mut sessions = Sessions::default();
         sessions.begin(hash(0), token(0), login(""), 0);
         for n in 1..=SESSIONS_PER_CREDENTIAL_MAX {

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_have_their_forms_and_are_not_shown() {
+    fn tokens_have_their_formats_and_are_not_shown() {
         let entropy: [u8; 32] = std::array::from_fn(|n| n as u8);
         let api = Token::of_api(&entropy);
         assert_eq!(api.expose(), "00010203-0405-0607-0809-0a0b0c0d0e0f");

@@ -23,7 +23,7 @@ pub struct User {
     pub role: String,
     /// Whether it is the built-in user, which always exists.
     pub built_in: bool,
-    /// When it was made, in milliseconds since 1970; `null` for the built-in one.
+    /// When it was created, in milliseconds since 1970; `null` for the built-in one.
     #[schema(required = true)]
     pub created_ms: Option<u64>,
     /// How many API tokens it has.
@@ -61,7 +61,7 @@ pub struct ApiToken {
     pub user: String,
     /// Its name, unique among the user's tokens.
     pub name: String,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: u64,
     /// When it expires, in milliseconds since 1970; `null` if it does not.
     #[schema(required = true)]
@@ -78,31 +78,31 @@ impl From<TokenInfo> for ApiToken {
     }
 }
 
-/// API tokens, by user name, then in the order in which they were made.
+/// API tokens, by user name, then in the order of their creation.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ApiTokens {
     /// The tokens.
     pub tokens: Vec<ApiToken>,
 }
 
-/// An API token to make.
+/// An API token to create.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApiTokenCreate {
-    /// 1 to 63 of A-Z a-z 0-9 - _: what it is for, such as the program that gets it.
+    /// 1 to 63 of A-Z a-z 0-9 - _: its purpose, such as the program that uses it.
     pub name: String,
-    /// The user that gets it; the caller if left out.
+    /// Its user; by default the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// For how many seconds it is valid; if left out, until it is withdrawn.
+    /// For how many seconds it is valid; by default until it is withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifetime_s: Option<u64>,
 }
 
-/// A newly made API token.
+/// A newly created API token.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ApiTokenMade {
-    /// What is kept of it.
+    /// Its stored data.
     #[serde(flatten)]
     pub kept: ApiToken,
     /// The token itself. It is shown only once, and can't be recovered.
@@ -194,7 +194,7 @@ pub(crate) async fn list_tokens(
     .await
 }
 
-/// Makes an API token. This response is the only place where it is ever shown.
+/// Creates an API token. It is shown only in this response.
 #[utoipa::path(post, path = "/v1/tokens", request_body = ApiTokenCreate, responses(
     (status = 201, body = ApiTokenMade),
     (status = 400, body = Refusal),
@@ -230,7 +230,7 @@ pub(crate) async fn create_token(
     path = "/v1/tokens/{user}/{name}",
     params(("user" = String, Path), ("name" = String, Path)),
     responses(
-        (status = 204, description = "It is withdrawn."),
+        (status = 204, description = "The token was withdrawn."),
         (status = 401, body = Refusal),
         (status = 403, body = Refusal),
         (status = 404, body = Refusal),

@@ -98,7 +98,7 @@ fn both_controllers(evidence: &Evidence) -> Option<HostCheckRow> {
         return None;
     }
     let how = How {
-        best: "Sessions at both controllers: one may end at any time, or be stopped.",
+        best: "Sessions at both controllers: either may end at any time, or be stopped.",
         esxi: "Add the portals of the other one as send targets (esxcli iscsi adapter discovery \
                sendtarget add -A vmhbaN -a ADDR:PORT), and rescan.",
         linux: "iscsiadm -m discovery -t sendtargets -p ADDR:PORT of the other one; iscsiadm -m \
@@ -151,7 +151,7 @@ fn round_robin(evidence: &Evidence) -> HostCheckRow {
     if by_portal.len() < 2 || total < COMMANDS_MIN {
         let seen = match by_portal.len() {
             0 => "No session.".to_owned(),
-            1 => "There is one path only.".to_owned(),
+            1 => "There is only one path.".to_owned(),
             _ => format!("{total} commands: too few to tell."),
         };
         return row("round_robin", Verdict::Unseen, seen, how);
@@ -263,7 +263,7 @@ fn ats_used(evidence: &Evidence) -> HostCheckRow {
 
 fn reclaim_used(evidence: &Evidence) -> HostCheckRow {
     let how = How {
-        best: "Space that is not used any more is given back by UNMAP.",
+        best: "Unused space is returned by UNMAP.",
         esxi: "VMFS 6: esxcli storage vmfs reclaim config set -l DATASTORE -p low. VMFS 5: esxcli \
                storage vmfs unmap -l DATASTORE -n BLOCKS (up to 1% of the free space), and for \
                guests esxcli system settings advanced set -i 1 -o /VMFS3/EnableBlockDelete",
@@ -327,7 +327,7 @@ fn digests(evidence: &Evidence) -> HostCheckRow {
 
 fn queue_depth(evidence: &Evidence) -> HostCheckRow {
     let how = How {
-        best: "Enough for the load, and below what a session may have under way.",
+        best: "Enough for the load, and less than a session may have in flight.",
         esxi: "esxcli system module parameters set -m iscsi_vmk -p iscsivmk_LunQDepth=128; more \
                sessions where that is not enough.",
         linux: "node.session.queue_depth and node.session.cmds_max (iscsid.conf).",
@@ -337,6 +337,6 @@ fn queue_depth(evidence: &Evidence) -> HostCheckRow {
         return row("queue_depth", Verdict::Unseen, "No command.", how);
     };
     let (queue, window) = (most.queue_most, u64::from(most.terms.commands));
-    let seen = format!("Up to {queue} commands under way of the {window} that a session may have.");
+    let seen = format!("Up to {queue} commands in flight, of {window} that a session may have.");
     row("queue_depth", judged(queue < window), seen, how)
 }

@@ -13,7 +13,7 @@ fn verdicts(evidence: &Evidence) -> BTreeMap<String, Verdict> {
             assert!(!text.is_empty() && !text.contains('\n') && !text.contains("  "), "{text}");
         }
         assert!(!row.windows.contains('\n') && !row.windows.contains("  "), "{}", row.windows);
-        // What can't be seen is said for every host that there is.
+        // Unreported practices are listed for every host.
         assert_eq!(row.unreported, TIMERS.contains(&row.check.as_str()), "{}", row.check);
         assert!(!row.unreported || row.verdict == Verdict::Unseen && !row.windows.is_empty());
     }
@@ -45,7 +45,7 @@ fn path(class: &str, ok: u64, failed: u64, bytes: u64, largest_bytes: u64) -> Pa
 }
 
 #[test]
-fn of_a_host_that_was_never_there_nothing_is_said() {
+fn a_host_that_never_logged_in_has_no_verdicts() {
     let verdicts = verdicts(&Evidence { portals: 4, ..Evidence::default() });
     assert_eq!(verdicts.len(), 15);
     assert!(verdicts.values().all(|verdict| *verdict == Verdict::Unseen), "{verdicts:?}");
@@ -125,7 +125,7 @@ fn one_path_is_not_multipath_and_a_share_of_paths_is_not_reported() {
 }
 
 #[test]
-fn who_has_left_is_judged_by_its_last_sessions() {
+fn a_host_that_has_left_is_judged_by_its_last_sessions() {
     let seen = |live: Vec<HostSession>, ended: Vec<(u64, HostSession)>, now_ms| {
         let (sessions, has_left) = known_sessions(live, ended, now_ms);
         let evidence = Evidence { portals: 2, sessions, has_left, ..Evidence::default() };
@@ -148,7 +148,7 @@ fn who_has_left_is_judged_by_its_last_sessions() {
 }
 
 #[test]
-fn of_two_controllers_a_host_is_to_reach_both() {
+fn a_host_should_reach_both_controllers() {
     let seen = |portals: &[u16]| {
         let evidence = Evidence {
             portals: 4,

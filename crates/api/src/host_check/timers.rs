@@ -4,7 +4,7 @@ use super::HostCheckRow;
 use super::rows::{How, row};
 use crate::Verdict;
 
-/// What is seen of them.
+/// The observation of all timers.
 const UNREPORTED: &str = "Hosts do not report it.";
 
 pub(super) fn all() -> [HostCheckRow; 3] {
@@ -19,7 +19,7 @@ fn unreported(check: &str, how: How, windows: &str) -> HostCheckRow {
 /// The detection of a silent path: a path whose connection ends is detected at once.
 fn nop() -> HostCheckRow {
     let how = How {
-        best: "The host asks every 5 to 15 seconds whether a path lives, and waits no longer.",
+        best: "The host probes each path every 5 to 15 seconds, with no longer timeout.",
         esxi: "esxcli iscsi adapter param set -A vmhbaN -k NoopOutInterval -v 15; and -k \
                NoopOutTimeout -v 10 (the defaults)",
         linux: "node.conn[0].timeo.noop_out_interval = 5 and noop_out_timeout = 5 (iscsid.conf; \
@@ -33,7 +33,7 @@ fn nop() -> HostCheckRow {
 /// How long commands wait for a lost path before they are sent over another one.
 fn path_lost() -> HostCheckRow {
     let how = How {
-        best: "With other paths there, commands leave one that is lost after 5 to 20 seconds.",
+        best: "If there are other paths, commands leave a lost path after 5 to 20 seconds.",
         esxi: "esxcli iscsi adapter param set -A vmhbaN -k RecoveryTimeout -v 10 (the default)",
         linux: "With multipath: fast_io_fail_tmo 5 (multipath.conf), which counts before \
                 node.session.timeo.replacement_timeout = 20 (iscsid.conf). Without: 120, the \
@@ -46,7 +46,7 @@ fn path_lost() -> HostCheckRow {
 /// How long commands wait without any path: longer than both controllers need to return.
 fn no_path() -> HostCheckRow {
     let how = How {
-        best: "With no path there, commands wait for two minutes before they fail.",
+        best: "Without any path, commands wait for two minutes before they fail.",
         esxi: "esxcli system settings advanced set -i 140 -o /Misc/APDTimeout (the default)",
         linux: "no_path_retry 24 with polling_interval 5 (multipath.conf); prio alua and failback \
                 immediate, so that paths of the owner are used again.",

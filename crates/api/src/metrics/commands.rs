@@ -17,7 +17,7 @@ type Commands = BTreeMap<String, CommandCounters>;
 /// hosts.
 pub(super) fn add(interface: &Interface, page: &mut Exposition, volumes: usize, hosts: usize) {
     let counters = interface.telemetry.counters();
-    told(page, "", "by class", &[("", "", &counters.totals)]);
+    command_families(page, "", "by class", &[("", "", &counters.totals)]);
     durations(&counters, page);
     page.counter("holdfast_received_bytes_total", "Bytes of TCP payload received.")
         .count(&[], counters.wire.received_bytes);
@@ -36,7 +36,7 @@ pub(super) fn add(interface: &Interface, page: &mut Exposition, volumes: usize, 
 
 /// Adds the latencies of commands.
 fn durations(counters: &Counters, page: &mut Exposition) {
-    let help = "How long commands took that succeeded, by class.";
+    let help = "Latency of successful commands, by class.";
     let mut family = page.histogram("holdfast_command_duration_seconds", help);
     for (class, counts) in &counters.totals {
         add_latencies(&mut family, &[("class", class)], &counts.latencies, counts.ok_latency_us);
@@ -48,14 +48,14 @@ fn memory(counters: &Counters, page: &mut Exposition) {
     page.gauge("holdfast_memory_bytes", "Memory in use, by part.")
         .count(&[("part", "data_cache")], memory.data_cache_bytes)
         .count(&[("part", "metadata")], memory.metadata_bytes);
-    page.gauge("holdfast_memory_limit_bytes", "Memory that each part may take.")
+    page.gauge("holdfast_memory_limit_bytes", "The limit of memory, by part.")
         .count(&[("part", "data_cache")], memory.data_cache_limit_bytes)
         .count(&[("part", "metadata")], memory.metadata_limit_bytes)
         .count(&[("part", "index")], memory.index_limit_bytes);
     page.counter("holdfast_metadata_lookups_total", "Look-ups of metadata since the start.")
         .count(&[("result", "hit")], memory.hits)
         .count(&[("result", "miss")], memory.misses);
-    page.counter("holdfast_metadata_evictions_total", "Metadata that has left memory.")
+    page.counter("holdfast_metadata_evictions_total", "Metadata evicted from memory.")
         .count(&[], memory.evictions);
 }
 
@@ -71,15 +71,16 @@ fn of_volumes(
         |after, limit| interface.array.volumes(after, false, limit),
         |volume| &volume.name,
     );
-    let mut sizes = page.gauge("holdfast_volume_size_bytes", "What a volume is provisioned for.");
+    let mut sizes = page.gauge("holdfast_volume_size_bytes", "The provisioned size of a volume.");
     for volume in &volumes {
         sizes.count(&[("volume", &volume.name)], volume.size_bytes);
     }
-    let mut mapped = page.gauge("holdfast_volume_mapped_bytes", "What hosts have written to it.");
+    let mut mapped =
+        page.gauge("holdfast_volume_mapped_bytes", "Bytes that hosts have written to it.");
     for volume in &volumes {
         mapped.count(&[("volume", &volume.name)], volume.mapped_bytes);
     }
-    let help = "Stored bytes that would be freed with it, as of the last pass of accounting.";
+    let help = "Stored bytes that eradicating it would free, as of the last pass of accounting.";
     let mut unique = page.gauge("holdfast_volume_unique_bytes", help);
     for volume in &volumes {
         if let Some(object) = &volume.space {
@@ -93,20 +94,20 @@ fn of_volumes(
         let commands = done.get(&volume.id)?;
         Some(("volume", volume.name.as_str(), commands))
     });
-    told(page, "volume_", "of a volume, by class", &rows.collect::<Vec<_>>());
+    command_families(page, "volume_", "of a volume, by class", &rows.collect::<Vec<_>>());
     volumes.len()
 }
 
 /// Adds the limits of the volumes that have limits.
 fn limits(volumes: &[array::VolumeInfo], page: &mut Exposition) {
-    let help = "Reads, writes and offloads a second that a volume is limited to.";
+    let help = "The limit of a volume, in reads, writes and offloads a second.";
     let mut iops = page.gauge("holdfast_volume_limit_commands_per_second", help);
     for volume in volumes {
         if let Some(limit) = volume.limits.iops {
             iops.count(&[("volume", &volume.name)], limit);
         }
     }
-    let help = "Bytes a second that hosts may read and write of a volume.";
+    let help = "The limit of a volume, in bytes a second.";
     let mut bandwidth = page.gauge("holdfast_volume_limit_bytes_per_second", help);
     for volume in volumes {
         if let Some(limit) = volume.limits.bandwidth_bytes_per_s {
@@ -118,14 +119,14 @@ fn limits(volumes: &[array::VolumeInfo], page: &mut Exposition) {
 /// Adds the limits of the volume groups that have limits. There are few groups.
 fn group_limits(interface: &Interface, page: &mut Exposition) {
     let groups = interface.array.volume_group_limits_by_name();
-    let help = "Reads, writes and offloads a second that the volumes of a group are limited to.";
+    let help = "The limit of the volumes of a group, in reads, writes and offloads a second.";
     let mut iops = page.gauge("holdfast_volume_group_limit_commands_per_second", help);
     for (name, limits) in &groups {
         if let Some(limit) = limits.iops {
             iops.count(&[("volume_group", name)], limit);
         }
     }
-    let help = "Bytes a second that hosts may read and write of the volumes of a group.";
+    let help = "The limit of the volumes of a group, in bytes a second.";
     let mut bandwidth = page.gauge("holdfast_volume_group_limit_bytes_per_second", help);
     for (name, limits) in &groups {
         if let Some(limit) = limits.bandwidth_bytes_per_s {
@@ -153,7 +154,7 @@ fn of_hosts(
         .collect();
     let done = sums(paths, |path| of.get(path.initiator.as_str()).copied());
     let rows = done.iter().map(|(at, commands)| ("host", hosts[*at].name.as_str(), commands));
-    told(page, "host_", "of a host, by class", &rows.collect::<Vec<_>>());
+    command_families(page, "host_", "of a host, by class", &rows.collect::<Vec<_>>());
     hosts.len()
 }
 
@@ -174,7 +175,7 @@ fn sums<K: Ord>(
 }
 
 /// Adds the three families of commands: the count of the latencies is the number of commands.
-fn told(page: &mut Exposition, of: &str, help: &str, rows: &[(&str, &str, &Commands)]) {
+fn command_families(page: &mut Exposition, of: &str, help: &str, rows: &[(&str, &str, &Commands)]) {
     let name = format!("holdfast_{of}commands_total");
     let mut total = page.counter(&name, &format!("Commands {help} and result."));
     each(&mut total, rows, |family, labels, result, counts| {

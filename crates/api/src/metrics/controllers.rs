@@ -7,7 +7,7 @@ use crate::controllers::Controller;
 /// Adds the state of each controller, and which of them has the pool.
 pub(super) fn controllers(interface: &Interface, page: &mut Exposition) {
     let all = Controller::all(interface);
-    let mut ready = page.gauge("holdfast_controller_ready", "Whether the controller is there.");
+    let mut ready = page.gauge("holdfast_controller_ready", "Whether the controller is ready.");
     for controller in &all {
         ready.count(&[("controller", &controller.name)], u64::from(controller.status == "ready"));
     }

@@ -14,8 +14,8 @@ pub(super) fn devices(interface: &Interface, page: &mut Exposition) {
             [(name, "read", &device.reads), (name, "commit", &device.commits)]
         })
         .collect();
-    let total = "Transfers that commands waited for, since the start.";
-    let under_way = "Transfers that commands wait for now.";
+    let total = "Transfers that commands waited for.";
+    let under_way = "Transfers that commands are waiting for.";
     asked("holdfast_device_transfer", [total, under_way], &all, page);
     let help = "Retries of writes and flushes that the device had refused.";
     let mut family = page.counter("holdfast_device_retries_total", help);
@@ -42,12 +42,12 @@ fn asked(
         let labels = |result| [("device", *device), ("kind", *kind), ("result", result)];
         family.count(&labels("ok"), of.ok).count(&labels("failed"), of.failed);
     }
-    let mut family = page.counter(&format!("{name}_bytes_total"), "Bytes that these moved.");
+    let mut family = page.counter(&format!("{name}_bytes_total"), "Bytes of these.");
     // A flush transfers no bytes.
     for (device, kind, of) in all.iter().filter(|(_, kind, _)| *kind != "flush") {
         family.count(&[("device", device), ("kind", kind)], of.bytes);
     }
-    let help = "How long those took that succeeded.";
+    let help = "Latency of the successful ones.";
     let mut family = page.histogram(&format!("{name}_latency_seconds"), help);
     for (device, kind, of) in all {
         let labels = [("device", *device), ("kind", *kind)];
@@ -61,29 +61,29 @@ fn asked(
 
 /// Adds the health that block devices report about themselves.
 fn health(devices: &[Device], page: &mut Exposition) {
-    let told: Vec<(String, &DeviceHealth)> = devices
+    let reported: Vec<(String, &DeviceHealth)> = devices
         .iter()
         .filter_map(|device| Some((named(device), device.health.as_ref()?)))
         .collect();
     let mut add = |name: &str, help: &str, value: fn(&DeviceHealth) -> Option<f64>| {
         let mut family = page.gauge(name, help);
-        for (device, health) in &told {
+        for (device, health) in &reported {
             if let Some(value) = value(health) {
                 family.add(&[("device", device)], value);
             }
         }
     };
-    let help = "Whether the device takes itself for sound (SMART).";
+    let help = "Whether the device reports itself as healthy (SMART).";
     add("holdfast_device_health_passed", help, |it| Some(f64::from(u8::from(it.passed?))));
-    let help = "How much of what the device should endure is used; 1 is all.";
+    let help = "The used endurance of the device; 1 is all of it.";
     add("holdfast_device_wear_ratio", help, |it| Some(it.wear_percent? as f64 / 100.0));
-    let help = "How warm the device is.";
+    let help = "The temperature of the device.";
     add("holdfast_device_temperature_celsius", help, |it| Some(it.temperature_c? as f64));
-    let help = "Errors of the medium that the device could not correct, in its life.";
+    let help = "Uncorrected errors of the medium, over the device's lifetime.";
     add("holdfast_device_media_errors", help, |it| Some(it.media_errors? as f64));
-    let help = "How long the device was on, in its life.";
+    let help = "The power-on time of the device.";
     add("holdfast_device_power_on_seconds", help, |it| Some(it.power_on_hours? as f64 * 3600.0));
-    let help = "When the device said so, since 1970.";
+    let help = "The time of the device's last health report, since 1970.";
     add("holdfast_device_health_time_seconds", help, |it| Some(it.told_ms? as f64 / 1000.0));
 }
 
@@ -99,10 +99,10 @@ fn calls(devices: &[Device], page: &mut Exposition) {
             kinds.map(|(kind, of)| (&**name, kind, of))
         })
         .collect();
-    let total = "Calls to the device since the start, for background work too.";
-    let under_way = "Calls that the device has not ended yet.";
+    let total = "Calls to the device, including background work.";
+    let under_way = "Calls to the device in progress.";
     asked("holdfast_device_call", [total, under_way], &all, page);
-    let help = "Reads of what the device should have that others answered instead.";
+    let help = "Reads of the device's data that others served instead.";
     let mut family = page.counter("holdfast_device_reads_elsewhere_total", help);
     for (name, device) in names.iter().zip(devices) {
         family.count(&[("device", name)], device.calls.reads_elsewhere);
@@ -119,7 +119,7 @@ fn named(device: &Device) -> String {
 
 /// Adds the state and progress of each device in its pool.
 fn members(devices: &[Device], page: &mut Exposition) {
-    let help = "What the device does in its pool: 1 for its state, 0 for all others.";
+    let help = "The state of the device in its pool: 1 for this state, 0 for all others.";
     let mut family = page.gauge("holdfast_device_state", help);
     for device in devices {
         for state in DeviceState::ALL {
@@ -127,7 +127,7 @@ fn members(devices: &[Device], page: &mut Exposition) {
             family.count(&labels, u64::from(device.state == state));
         }
     }
-    let help = "Reads and writes (flushes among them) of one of several devices that failed.";
+    let help = "Failed reads and writes (including flushes) of one of several devices.";
     let mut family = page.counter("holdfast_device_errors_total", help);
     for device in devices {
         let name = named(device);
@@ -135,12 +135,12 @@ fn members(devices: &[Device], page: &mut Exposition) {
             .count(&[("device", &name), ("kind", "read")], device.read_errors)
             .count(&[("device", &name), ("kind", "write")], device.write_errors);
     }
-    let help = "Places of the device that were wrong, and were written anew from another one.";
+    let help = "Places of the device with wrong content, rewritten from another one.";
     let mut family = page.counter("holdfast_device_mended_total", help);
     for device in devices {
         family.count(&[("device", &named(device))], device.mended);
     }
-    let help = "Bytes that a device which is catching up has not got yet.";
+    let help = "Bytes that a device which is catching up still lacks.";
     let mut family = page.gauge("holdfast_device_catching_up_bytes", help);
     for (device, CatchingUp { done_bytes, all_bytes, .. }) in catching_up(devices) {
         family.count(&[("device", &device)], all_bytes.saturating_sub(done_bytes));
@@ -155,7 +155,7 @@ fn members(devices: &[Device], page: &mut Exposition) {
     for (device, progress) in catching_up(devices) {
         family.count(&[("device", &device)], progress.all_bytes);
     }
-    let help = "How long it takes yet by the rate of the last minute; none while not known.";
+    let help = "The remaining time by the rate of the last minute; absent if unknown.";
     let mut family = page.gauge("holdfast_device_catching_up_left_seconds", help);
     for (device, progress) in catching_up(devices) {
         if let Some(left_s) = progress.left_s {
@@ -166,13 +166,13 @@ fn members(devices: &[Device], page: &mut Exposition) {
 
 /// Adds what remains to be rebuilt or moved of devices that leave.
 fn leaving(devices: &[Device], page: &mut Exposition) {
-    let help = "Parts of the device, of a pool in stripes, that columns are in.";
+    let help = "Parts of the device in use by columns, in a striped pool.";
     let mut family = page.gauge("holdfast_device_used_parts", help);
     for (device, parts) in devices.iter().filter_map(|device| Some((device, device.parts?))) {
         family.count(&[("device", &named(device))], parts.used.into());
     }
-    let help = "How long it takes yet, by the rate of the last minute, until others have all that \
-                a device has which is out, missing or to be removed; none while not known.";
+    let help = "The remaining time, by the rate of the last minute, until others have the content \
+                of a device that is out, missing or being removed; absent if unknown.";
     let mut family = page.gauge("holdfast_device_leaving_left_seconds", help);
     for device in devices {
         if let Some(left_s) = device.parts.and_then(|parts| parts.left_s) {
@@ -187,17 +187,17 @@ fn catching_up(devices: &[Device]) -> impl Iterator<Item = (String, CatchingUp)>
 
 /// Adds the outcomes of writes that a device refused, and of failed flushes.
 fn refusals(devices: &[&Device], page: &mut Exposition) {
-    let help = "How often something went elsewhere that the device had refused.";
+    let help = "How often data that the device had refused was written elsewhere.";
     let mut family = page.counter("holdfast_device_moved_writes_total", help);
     for device in devices {
         family.count(&[("device", &device.name)], device.moved_writes);
     }
-    let help = "Flushes that failed: what they should have kept was written again.";
+    let help = "Failed flushes; their data was written again.";
     let mut family = page.counter("holdfast_device_failed_flushes_total", help);
     for device in devices {
         family.count(&[("device", &device.name)], device.failed_flushes);
     }
-    let help = "Memory that holds what was written and not flushed yet.";
+    let help = "Memory with written data that is not flushed yet.";
     let mut family = page.gauge("holdfast_device_unflushed_bytes", help);
     for device in devices {
         family.count(&[("device", &device.name)], device.unflushed_bytes);

@@ -54,8 +54,8 @@ impl Exposition {
     /// # Errors
     /// A family has no name.
     pub(crate) fn text(self) -> Result<String, Error> {
-        let told = self.families.into_iter().filter(|family| !family.get_metric().is_empty());
-        TextEncoder::new().encode_to_string(&told.collect::<Vec<_>>())
+        let reported = self.families.into_iter().filter(|family| !family.get_metric().is_empty());
+        TextEncoder::new().encode_to_string(&reported.collect::<Vec<_>>())
     }
 }
 
@@ -104,7 +104,7 @@ impl Family<'_> {
     ) -> &mut Self {
         let (mut metric, mut histogram) = (labelled(labels), Histogram::default());
         let mut count = 0;
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (upper_bound, own_count) in buckets {
             count += own_count;
             // The encoder adds an infinite one itself, in the spelling of Prometheus.
@@ -112,10 +112,10 @@ impl Family<'_> {
                 let mut bucket = Bucket::default();
                 bucket.set_upper_bound(upper_bound);
                 bucket.set_cumulative_count(count);
-                told.push(bucket);
+                reported.push(bucket);
             }
         }
-        histogram.set_bucket(told);
+        histogram.set_bucket(reported);
         histogram.set_sample_count(count);
         histogram.set_sample_sum(sum);
         metric.set_histogram(histogram);

@@ -70,8 +70,8 @@ const OBJECTS_DEFAULT: usize = 1000;
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MetricsQuery {
-    /// The most volumes that have series of their own: the first by name. 1000 by default; 0 for
-    /// none.
+    /// The maximum number of volumes with series of their own: the first by name. 1000 by default;
+    /// 0 for none.
     volumes: Option<usize>,
     /// The same for hosts.
     hosts: Option<usize>,
@@ -100,7 +100,7 @@ pub(crate) async fn metrics(
     })
     .await?;
     let text = text.map_err(|error| {
-        tracing::error!("metrics can't be told: {error}");
+        tracing::error!("metrics can't be encoded: {error}");
         ApiError::broken()
     })?;
     Ok(([(CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response())

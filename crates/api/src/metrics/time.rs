@@ -11,7 +11,7 @@ pub(super) fn time(interface: &Interface, page: &mut Exposition) {
     for one in &all {
         up.count(&[("server", &one.server)], u64::from(one.offset_s.is_some()));
     }
-    let help = "By how many seconds the clock is behind that of the time server.";
+    let help = "The offset of the time server from the clock, in seconds.";
     let mut offset = page.gauge("holdfast_clock_offset_seconds", help);
     for (one, offset_s) in all.iter().filter_map(|one| Some((one, one.offset_s?))) {
         offset.add(&[("server", &one.server)], offset_s);

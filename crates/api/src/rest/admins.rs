@@ -26,7 +26,7 @@ pub struct RestAdmin {
     pub name: String,
     /// Its newest API token.
     pub api_token: RestApiToken,
-    /// Whether it is kept by this array: always.
+    /// Whether it is a user of the array itself: always.
     pub is_local: bool,
     /// Whether it is locked out: never. Only addresses are, for a while.
     pub locked: bool,
@@ -37,7 +37,7 @@ pub struct RestAdmin {
 /// An API token; `{}` if there is none.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub struct RestApiToken {
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<u64>,
     /// When it expires, in milliseconds since 1970; absent if it does not.
@@ -136,7 +136,7 @@ pub(crate) struct ExposeParam {
 fn check_not_exposed(query: &mut Query) -> Result<(), Refused> {
     match query.flag("expose_api_token")? {
         Some(true) => {
-            let text = "An API token is shown once, when it is made: only its hash is kept.";
+            let text = "An API token is shown once, when it is created: only its hash is stored.";
             Err(Refused::bad("expose_api_token", text))
         }
         _ => Ok(()),
@@ -151,7 +151,7 @@ pub struct RolePost {
     pub name: String,
 }
 
-/// A user to make. `Debug` is left out on purpose.
+/// A user to create. `Debug` is left out on purpose.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdminPost {
@@ -161,7 +161,7 @@ pub struct AdminPost {
     pub password: Option<String>,
 }
 
-/// What to change of a user. `Debug` is left out on purpose.
+/// The changes of a user. `Debug` is left out on purpose.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdminPatch {
@@ -169,7 +169,7 @@ pub struct AdminPatch {
     pub role: Option<RolePost>,
     /// Its new password: 8 to 128 characters. Its other sessions end.
     pub password: Option<String>,
-    /// The password until now. If it is given it must be right; array admins may leave it out.
+    /// The current password. If given, it must be right; array admins may omit it.
     pub old_password: Option<String>,
 }
 
@@ -186,7 +186,7 @@ fn the_name(query: &mut Query) -> Result<String, Refused> {
     }
 }
 
-/// Makes a user.
+/// Creates a user.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/admins",
@@ -265,7 +265,7 @@ pub(super) async fn change(
     path = "/api/2.{minor}/admins",
     tag = "admins",
     params(NameParams),
-    responses((status = 200, description = "It is gone."), Refusals)
+    responses((status = 200, description = "Removed."), Refusals)
 )]
 pub(super) async fn delete(State(interface): Shared, mut query: Query) -> Answer {
     let name = the_name(&mut query)?;
@@ -306,11 +306,11 @@ pub(super) async fn list_tokens(State(interface): Shared, mut query: Query) -> A
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "only its description is used")]
 pub(crate) struct TimeoutParam {
-    /// For how many milliseconds it is valid; if left out, until it is withdrawn.
+    /// For how many milliseconds it is valid; by default until it is withdrawn.
     timeout: Option<u64>,
 }
 
-/// Gives a user an API token. This response is the only place where it is ever shown.
+/// Creates an API token for a user. It is shown only in this response.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/admins/api-tokens",
@@ -344,7 +344,7 @@ pub(super) async fn create_token(State(interface): Shared, mut query: Query) -> 
     path = "/api/2.{minor}/admins/api-tokens",
     tag = "admins",
     params(NameParams),
-    responses((status = 200, description = "They are withdrawn."), Refusals)
+    responses((status = 200, description = "Withdrawn."), Refusals)
 )]
 pub(super) async fn delete_tokens(State(interface): Shared, mut query: Query) -> Answer {
     let name = the_name(&mut query)?;

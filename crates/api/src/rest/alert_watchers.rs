@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{Interface, Shared, watcher_destination};
 
-/// Somebody who gets mail about alerts.
+/// A recipient of mail about alerts.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestAlertWatcher {
     /// The address.
@@ -32,7 +32,7 @@ fn all(interface: &Interface) -> Vec<RestAlertWatcher> {
     interface.array.notifications().watchers().map(shown).collect()
 }
 
-/// Lists who gets mail about alerts.
+/// Lists the recipients of mail about alerts.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/alert-watchers",
@@ -44,7 +44,7 @@ pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
     short(interface, query, all).await
 }
 
-/// What a watcher is set to.
+/// The settings of a watcher.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WatcherPost {
@@ -52,7 +52,7 @@ pub struct WatcherPost {
     pub enabled: Option<bool>,
 }
 
-/// Adds watchers, who get mail unless `enabled` is false.
+/// Adds watchers, which receive mail unless `enabled` is false.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/alert-watchers",
@@ -75,7 +75,7 @@ pub(super) async fn create(
     .await
 }
 
-/// Has mail sent to watchers, or not.
+/// Enables or disables mail to watchers.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/alert-watchers",
@@ -105,14 +105,14 @@ pub(super) async fn change(
     path = "/api/2.{minor}/alert-watchers",
     tag = "notifications",
     params(NameParams),
-    responses((status = 200, description = "They are gone."), Refusals)
+    responses((status = 200, description = "Removed."), Refusals)
 )]
 pub(super) async fn delete(State(interface): Shared, query: Query) -> Answer {
     removed(interface, query, |array, names| array.delete_watchers(names)).await
 }
 
-/// Sends a test notification to all watchers, or to some, and returns the results. Array admins
-/// only, as it has something sent.
+/// Sends a test notification to all watchers, or to some, and returns the results. Only
+/// for array admins, because it sends messages.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/alert-watchers/test",

@@ -21,7 +21,7 @@ pub struct RestAlert {
     pub id: String,
     /// Its number, from 1.
     pub name: String,
-    /// What was seen.
+    /// The observed value.
     pub actual: String,
     /// `array`, `hardware` or `software`.
     pub category: String,
@@ -30,7 +30,7 @@ pub struct RestAlert {
     pub closed: Option<u64>,
     /// What kind of alert it is: a number that does not change.
     pub code: u32,
-    /// The name of the host, group, … that it is about.
+    /// The name of the affected host, group, and so on.
     pub component_name: String,
     /// The type of that object.
     pub component_type: String,
@@ -38,9 +38,9 @@ pub struct RestAlert {
     pub created: u64,
     /// What to do about it.
     pub description: String,
-    /// What would be right.
+    /// The expected value.
     pub expected: String,
-    /// Whether somebody still has to look at it.
+    /// Whether it still needs attention.
     pub flagged: bool,
     /// What is wrong, in a few words.
     pub issue: String,
@@ -95,11 +95,11 @@ impl Listed for RestAlert {
     }
 }
 
-/// What to change of alerts.
+/// The changes of alerts.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AlertPatch {
-    /// Whether somebody still has to look at them.
+    /// Whether they still need attention.
     flagged: bool,
 }
 
@@ -155,7 +155,7 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     .await
 }
 
-/// Sets whether somebody still has to look at alerts.
+/// Sets whether alerts still need attention.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/alerts",

@@ -41,11 +41,11 @@ pub struct RestArray {
     pub console_lock_enabled: bool,
     /// Encryption at rest: none.
     pub encryption: RestEncryption,
-    /// For how long destroyed objects can be recovered.
+    /// How long destroyed objects can be recovered.
     pub eradication_config: RestEradication,
-    /// After how many milliseconds without a request a session ends.
+    /// The idle time after which a session ends, in milliseconds.
     pub idle_timeout: u64,
-    /// The time servers that are asked how far the clock is off, each `HOST` or `HOST:PORT`.
+    /// The time servers that are queried for the clock offset, each `HOST` or `HOST:PORT`.
     pub ntp_servers: Vec<String>,
     /// The fraction of redundancy that is intact: 1 is all.
     pub parity: f64,
@@ -178,25 +178,25 @@ pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
     short(interface, query, |interface| vec![RestArray::of(interface)]).await
 }
 
-/// What to change of the array.
+/// The changes of the array.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayPatch {
     /// A new name.
     pub name: Option<String>,
-    /// For how long destroyed objects can be recovered.
+    /// How long destroyed objects can be recovered.
     pub eradication_config: Option<EradicationPatch>,
     /// The text shown before a login: up to 2,000 characters, in one line or several; empty for
     /// none.
     pub banner: Option<String>,
     /// Must be `false`: there is no console.
     pub console_lock_enabled: Option<bool>,
-    /// Must be 1800000, which is half an hour.
+    /// Must be 1800000 (half an hour).
     pub idle_timeout: Option<u64>,
-    /// Up to 4 time servers, each `HOST` or `HOST:PORT`: they are asked how far the clock is off,
-    /// which they do not set.
+    /// Up to 4 time servers, each `HOST` or `HOST:PORT`: they are queried for the clock offset, and
+    /// do not set the clock.
     pub ntp_servers: Option<Vec<String>>,
-    /// Must be empty: time servers are asked without keys.
+    /// Must be empty: time servers are queried without keys.
     pub ntp_symmetric_key: Option<String>,
 }
 
@@ -205,7 +205,7 @@ impl ArrayPatch {
     fn check_fixed(&self) -> Result<(), Refused> {
         let Self { console_lock_enabled, idle_timeout, ntp_symmetric_key, .. } = self;
         for (is_so, field, what) in [
-            (*console_lock_enabled != Some(true), "console_lock_enabled", "A lock of a console"),
+            (*console_lock_enabled != Some(true), "console_lock_enabled", "Locking the console"),
             (
                 idle_timeout.is_none_or(|timeout| timeout == IDLE_TIMEOUT_MS),
                 "idle_timeout",
@@ -214,7 +214,7 @@ impl ArrayPatch {
             (
                 ntp_symmetric_key.as_deref().is_none_or(str::is_empty),
                 "ntp_symmetric_key",
-                "A key of time servers",
+                "Keys of time servers",
             ),
         ] {
             if !is_so {
@@ -225,7 +225,7 @@ impl ArrayPatch {
     }
 }
 
-/// For how long destroyed objects can be recovered.
+/// How long destroyed objects can be recovered.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EradicationPatch {
@@ -250,7 +250,7 @@ pub(super) async fn change(
     asked.check_fixed()?;
     let delay = asked.eradication_config.and_then(|config| config.eradication_delay);
     if delay.is_some_and(|delay| delay % 1000 != 0) {
-        let text = "The delay is given in milliseconds, and has to be whole seconds.";
+        let text = "The delay is given in milliseconds, and must be whole seconds.";
         return Err(Refused::bad("eradication_config", text));
     }
     answer(interface, move |interface| {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::Shared;
 
-/// A change that somebody asked for.
+/// A requested change.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestAudit {
     /// Its number, from 1, with leading zeros.
@@ -27,9 +27,9 @@ pub struct RestAudit {
     pub arguments: String,
     /// The array.
     pub origin: Named,
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub time: u64,
-    /// Who.
+    /// The user.
     pub user: String,
     /// Always `REST`.
     pub user_interface: String,

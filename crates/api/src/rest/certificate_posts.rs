@@ -15,11 +15,11 @@ const DAYS_MAX: u32 = 36_500;
 /// The key sizes that clients request.
 const KEY_SIZES: [u32; 5] = [256, 1024, 2048, 3072, 4096];
 
-/// A certificate to make or to import. `Debug` is left out on purpose.
+/// A certificate to create or to import. `Debug` is left out on purpose.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CertificatePost {
-    /// `self-signed`: the array makes it. `imported`: `certificate` and `key` are given.
+    /// `self-signed`: the array creates it. `imported`: `certificate` and `key` are given.
     pub status: Option<String>,
     /// The common name: up to 64 characters; by default, the name of the array.
     pub common_name: Option<String>,
@@ -115,7 +115,7 @@ impl CertificatePost {
             return Err(Refused::bad("key_size", "It is 256, 1024, 2048, 3072 or 4096."));
         }
         if self.passphrase.as_deref().is_some_and(|text| !text.is_empty()) && self.key.is_none() {
-            return Err(Refused::bad("passphrase", "There is no key that it could be of."));
+            return Err(Refused::bad("passphrase", "There is no key to decrypt with it."));
         }
         match self.status.as_deref() {
             None => Ok(self.certificate.is_some()),
@@ -166,7 +166,7 @@ impl CertificatePost {
         Ok(StoredCertificate { name, certificate, intermediate, key, is_self_signed: false })
     }
 
-    /// Returns the certificate that the array makes; `key` is used again.
+    /// Returns the certificate that the array creates; `key` is reused.
     pub(super) fn made(
         mut self,
         interface: &Interface,
@@ -175,7 +175,7 @@ impl CertificatePost {
         key: Option<&str>,
     ) -> Result<StoredCertificate, Refused> {
         if self.certificate.is_some() || self.key.is_some() {
-            let text = "A self-signed certificate is made by the array: leave this out.";
+            let text = "A self-signed certificate is created by the array: omit this.";
             return Err(Refused::bad("certificate", text));
         }
         let days = self.days()?;

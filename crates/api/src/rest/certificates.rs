@@ -102,7 +102,7 @@ impl RestCertificate {
     }
 }
 
-/// Returns what makes certificates.
+/// Returns the source of certificates.
 pub(super) fn maker(interface: &Interface) -> Result<&dyn Certificates, Refused> {
     interface.watch.certificates().ok_or_else(|| Refused::unsupported("", "Certificates here"))
 }
@@ -172,7 +172,8 @@ fn only_name(query: &mut Query) -> Result<String, Refused> {
     }
 }
 
-/// Makes a self-signed certificate, or imports one with its key. `management` is in force at once.
+/// Creates a self-signed certificate, or imports one with its key. `management` takes effect at
+/// once.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/certificates",
@@ -200,7 +201,7 @@ pub(super) async fn create(
     .await
 }
 
-/// Makes a self-signed certificate anew, with changes, or imports one. `management` is in force at
+/// Renews a self-signed certificate, with changes, or imports one. `management` takes effect at
 /// once; if the pool has none, it gets one.
 #[utoipa::path(
     patch,
@@ -253,7 +254,7 @@ pub(super) async fn change(
     path = "/api/2.{minor}/certificates",
     tag = "certificates",
     params(NameParams),
-    responses((status = 200, description = "They are gone."), Refusals)
+    responses((status = 200, description = "Removed."), Refusals)
 )]
 pub(super) async fn delete(State(interface): Shared, mut query: Query) -> Answer {
     let names = query.required("names")?;
@@ -262,7 +263,7 @@ pub(super) async fn delete(State(interface): Shared, mut query: Query) -> Answer
         let is_missing = |name: &&String| interface.array.certificate(name).is_none();
         if let Some(name) = names.iter().find(is_missing) {
             if *name == MANAGEMENT_CERTIFICATE && in_files(interface).is_some() {
-                let text = "The pool has no certificate of management: that in files is used.";
+                let text = "The pool has no certificate of management: the one in files is used.";
                 return Err(Refused::bad(name, text));
             }
             return Err(Refused::missing(name));
@@ -331,7 +332,7 @@ pub(super) async fn sign(
                 true => Refused::bad(
                     &name,
                     "The key of this certificate is in a file, and stays there. PATCH the \
-                     certificate first: the array makes one with a key in the pool.",
+                     certificate first: the array creates one with a key in the pool.",
                 ),
             });
         };

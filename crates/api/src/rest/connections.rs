@@ -95,7 +95,7 @@ impl Rows {
         for row in rows {
             if self.0.len() == CONNECTIONS_SHOWN_MAX {
                 let text = format!(
-                    "These are more than {CONNECTIONS_SHOWN_MAX} connections. Name fewer hosts or \
+                    "There are more than {CONNECTIONS_SHOWN_MAX} connections. Name fewer hosts or \
                      volumes, or read all of them page by page."
                 );
                 return Err(Refused::bad("", text));
@@ -202,7 +202,7 @@ impl Pairs {
         let array = &interface.array;
         let volumes = self.volumes.names(|id| volumes::name_of(interface, id))?;
         if volumes.len().max(1) * (self.hosts.len() + self.groups.len()).max(1) > PAIRS_SHOWN_MAX {
-            let text = format!("At most {PAIRS_SHOWN_MAX} pairs can be asked for at once.");
+            let text = format!("At most {PAIRS_SHOWN_MAX} pairs can be listed at once.");
             return Err(Refused::bad("volume_names", text));
         }
         let volumes: Vec<Option<&str>> = match volumes.is_empty() {
@@ -288,7 +288,7 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     .await
 }
 
-/// How volumes are to be connected.
+/// How volumes are connected.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConnectionPost {

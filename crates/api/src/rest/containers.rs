@@ -102,7 +102,7 @@ pub(super) fn changed(
         (None, None) => each(names, |name| Ok(find(interface, kind, name, Some(false))?))?,
         (None, Some(new_name)) => {
             let [name] = names else {
-                return Err(Refused::bad("names", "Only one at a time can get a new name."));
+                return Err(Refused::bad("names", "Only one at a time can be renamed."));
             };
             vec![array.rename_container(name, ContainerName::new(kind, &new_name)?)?]
         }

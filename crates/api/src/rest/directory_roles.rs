@@ -14,7 +14,7 @@ use super::{
 use crate::Shared;
 
 /// The refusal of creating and removing roles.
-const OTHERS: &str = "A role of a name of its own";
+const OTHERS: &str = "A role with another name";
 
 /// A role, and the group that has it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -28,7 +28,7 @@ pub struct RestDirectoryRole {
     /// The common name of the group, or its DN; absent if no group has the role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Below what it is, which need not repeat the base DN.
+    /// The DN below which it is; it need not repeat the base DN.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_base: Option<String>,
 }
@@ -71,11 +71,11 @@ pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
 pub struct DirectoryRolePatch {
     /// The common name of the group, or its DN.
     pub group: Option<String>,
-    /// Below what it is, which need not repeat the base DN.
+    /// The DN below which it is; it need not repeat the base DN.
     pub group_base: Option<String>,
-    /// Only the role that is named.
+    /// Only the named role.
     pub role: Option<DirectoryRoleName>,
-    /// Only the role that is named.
+    /// Only the named role.
     pub management_access_policies: Option<Vec<DirectoryRoleName>>,
 }
 
@@ -87,7 +87,7 @@ pub struct DirectoryRoleName {
     pub name: String,
 }
 
-/// Changes which group has a role. It is in force at once: the sessions of users of the directory
+/// Changes the group of a role. This takes effect at once: the sessions of users of the directory
 /// service end.
 #[utoipa::path(
     patch,
@@ -108,7 +108,7 @@ pub(super) async fn change(
     let roles = names.iter().map(role).collect::<Result<Vec<_>, _>>()?;
     let policies = asked.management_access_policies.into_iter().flatten().chain(asked.role);
     if policies.into_iter().any(|policy| names.iter().any(|name| *name != policy.name)) {
-        return Err(Refused::unsupported("role", "Another role under the name of a role"));
+        return Err(Refused::unsupported("role", "Another role with this name"));
     }
     if asked.group.is_none() && asked.group_base.is_none() {
         return Err(Refused::bad("", "Give a group or a group_base."));
@@ -124,7 +124,7 @@ pub(super) async fn change(
     .await
 }
 
-/// Makes a role: refused, as it is not supported.
+/// Creates a role: refused, as it is not supported.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/directory-services/roles",

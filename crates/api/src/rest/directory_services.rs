@@ -22,14 +22,14 @@ const NAME: &str = "management";
 pub struct RestDirectoryService {
     /// `management`.
     pub name: String,
-    /// Below what users and groups are.
+    /// The DN below which users and groups are.
     pub base_dn: String,
     /// `****` if there is one; never the password itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bind_password: Option<String>,
-    /// Whom the array binds as.
+    /// The user as which the array binds.
     pub bind_user: String,
-    /// Certificates (PEM) of servers, or of authorities that vouch for them.
+    /// Certificates (PEM) of servers, or of authorities that signed them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca_certificate: Option<String>,
     /// As it was set. Servers are checked in any case.
@@ -77,7 +77,7 @@ impl From<&Directory> for RestDirectoryService {
     }
 }
 
-/// Lists the directory service: one, which may have nothing set.
+/// Lists the directory service: exactly one, even if nothing is set.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/directory-services",
@@ -92,18 +92,18 @@ pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
     .await
 }
 
-/// What the directory service is set to. What is left out stays; what is empty is cleared. `Debug`
-/// is left out on purpose.
+/// What the directory service is set to. Omitted fields do not change; empty ones are cleared.
+/// `Debug` is left out on purpose.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DirectoryServicePatch {
     /// `management`.
     pub name: Option<String>,
-    /// Below what users and groups are.
+    /// The DN below which users and groups are.
     pub base_dn: Option<String>,
     /// The password of the user to bind as. It has to be given again with another user or server.
     pub bind_password: Option<String>,
-    /// Whom the array binds as: a DN, or what the directory takes in its place.
+    /// The user as which the array binds: a DN, or a name that the directory accepts instead.
     pub bind_user: Option<String>,
     /// Certificates (PEM): up to 16 KiB.
     pub ca_certificate: Option<String>,
@@ -135,7 +135,7 @@ impl DirectoryServicePatch {
             return Err(Refused::bad("", "Give what to change."));
         }
         if self.services.is_some_and(|all| all.iter().any(|service| service != NAME)) {
-            return Err(Refused::unsupported("services", "A directory service of files"));
+            return Err(Refused::unsupported("services", "A directory service for files"));
         }
         if self.name.is_some_and(|name| name != NAME) {
             return Err(Refused::unsupported("name", "Another name for a directory service"));
@@ -156,7 +156,7 @@ impl DirectoryServicePatch {
     }
 }
 
-/// Changes the directory service. It is in force at once: the sessions of its users end.
+/// Changes the directory service. This takes effect at once: the sessions of its users end.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/directory-services",
@@ -181,8 +181,8 @@ pub(super) async fn change(
     .await
 }
 
-/// Tests the servers of the directory service, and returns the results. Array admins only, as they
-/// are asked.
+/// Tests the servers of the directory service, and returns the results. Only for array admins,
+/// because the servers are contacted.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/directory-services/test",

@@ -27,7 +27,7 @@ pub struct RestDns {
     pub nameservers: Vec<String>,
     /// `management`.
     pub services: Vec<String>,
-    /// The interface that they are asked from: none in particular.
+    /// The interface from which they are queried: none in particular.
     pub source: MaybeNamed,
 }
 
@@ -50,8 +50,8 @@ fn all(dns: Dns) -> Vec<RestDns> {
     if dns == Dns::default() { Vec::new() } else { vec![dns.into()] }
 }
 
-/// Lists how names are looked up: one, or none as long as no name server is set: then the system
-/// does it.
+/// Lists the DNS settings: one, or none if no name server is set; then the system
+/// resolves names.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/dns",
@@ -63,7 +63,7 @@ pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
     short(interface, query, |interface| all(interface.array.dns())).await
 }
 
-/// How names are to be looked up. What is left out stays; what is empty is cleared.
+/// How names are looked up. Omitted fields do not change; empty ones are cleared.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DnsPatch {
@@ -72,11 +72,11 @@ pub struct DnsPatch {
     /// The domain of names without a dot.
     pub domain: Option<String>,
     /// Up to 3 name servers, each `ADDRESS` or `ADDRESS:PORT`, in the order in which they are
-    /// asked.
+    /// queried.
     pub nameservers: Option<Vec<String>>,
     /// Only `management`.
     pub services: Option<Vec<String>>,
-    /// The interface that they are asked from: can't be set.
+    /// The interface from which they are queried: can't be set.
     pub source: Option<DnsSource>,
 }
 
@@ -94,7 +94,7 @@ impl DnsPatch {
             return Err(Refused::bad("", "Give a domain or nameservers."));
         }
         if self.services.is_some_and(|all| all.iter().any(|service| service != NAME)) {
-            return Err(Refused::unsupported("services", "DNS settings of file services"));
+            return Err(Refused::unsupported("services", "DNS settings for file services"));
         }
         if self.name.is_some_and(|name| name != NAME) {
             return Err(Refused::unsupported("name", "Another name for DNS settings"));
@@ -114,7 +114,7 @@ fn set(interface: &Interface, change: SettingsChange) -> Result<Items, Refused> 
     Items::of(all(settings.dns))
 }
 
-/// Sets how names are looked up, while nothing is set. It is in force at once.
+/// Sets how names are looked up, while nothing is set. This takes effect at once.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/dns",
@@ -143,7 +143,7 @@ pub(super) async fn create(
     .await
 }
 
-/// Changes how names are looked up. It is in force at once.
+/// Changes how names are looked up. This takes effect at once.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/dns",
@@ -164,7 +164,7 @@ pub(super) async fn change(
     answer(interface, move |interface| set(interface, change)).await
 }
 
-/// Clears it: the system looks names up.
+/// Clears the settings: then the system resolves names.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/dns",

@@ -147,7 +147,7 @@ impl Filter {
     /// with at most [`FILTER_TERMS_MAX`] conditions on fields of at most [`FIELD_STEPS_MAX`] parts.
     ///
     /// # Errors
-    /// The text is no filter, or exceeds a limit; the error contains the position.
+    /// The text is not a filter, or exceeds a limit; the error contains the position.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         parse::parse(text)
     }

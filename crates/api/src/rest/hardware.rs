@@ -65,16 +65,16 @@ pub(super) async fn controllers(State(interface): Shared, query: Query) -> Answe
 pub struct RestDrive {
     /// `CH0.BAY` and its number in the pool.
     pub name: String,
-    /// How long it is, in bytes; 0 if it is missing.
+    /// Its size in bytes; 0 if it is missing.
     pub capacity: u64,
-    /// Where it is: its path; and why it is out, or how far it is that catches up, and how long
-    /// that takes yet.
+    /// Its path; and why it is out, or its progress in catching up, with the remaining
+    /// time.
     #[schema(required = true)]
     pub details: Option<String>,
     /// How it is attached: `null`, the array does not know.
     #[schema(required = true)]
     pub protocol: Option<String>,
-    /// `healthy`; `unhealthy`, which says of itself that it fails; `recovering`, which is catching
+    /// `healthy`; `unhealthy`, which reports that it is failing; `recovering`, which is catching
     /// up; `failed`, which is out; `missing`.
     pub status: String,
     /// `SSD`.
@@ -98,7 +98,7 @@ impl From<Device> for RestDrive {
         let more = device.why_out.clone().or_else(|| {
             let progress = device.catching_up?;
             let left = progress.left().map_or_else(String::new, |left| format!(", {left}"));
-            Some(format!("{}% are on it{left}", progress.percent()))
+            Some(format!("{}% complete{left}", progress.percent()))
         });
         let details = match more {
             Some(more) if device.name.is_empty() => more,
@@ -239,7 +239,7 @@ pub struct RestPort {
     /// Its Fibre Channel name: `null`.
     #[schema(required = true)]
     pub wwn: Option<String>,
-    /// The port that it stands in for: `null`.
+    /// The port that it replaces: `null`.
     #[schema(required = true)]
     pub failover: Option<String>,
 }
@@ -363,5 +363,5 @@ pub(super) async fn change_hardware() -> Refused {
     responses(Refusals)
 )]
 pub(super) async fn change_interfaces() -> Refused {
-    Refused::unsupported("", "Settings of the network, which are the operating system's")
+    Refused::unsupported("", "Changing network settings, which belong to the operating system")
 }

@@ -100,7 +100,7 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     .await
 }
 
-/// Makes host groups without hosts.
+/// Creates host groups without hosts.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/host-groups",
@@ -125,12 +125,12 @@ pub(super) async fn create(
     .await
 }
 
-/// A host group to make: only its name can be given.
+/// A host group to create: only its name can be given.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostGroupPost {}
 
-/// What to change of a host group.
+/// The changes of a host group.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostGroupPatch {
@@ -138,7 +138,7 @@ pub struct HostGroupPatch {
     pub name: Option<String>,
 }
 
-/// Renames a host group. Its hosts and connections stay.
+/// Renames a host group. Its hosts and connections do not change.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/host-groups",
@@ -160,7 +160,7 @@ pub(super) async fn change(
             return Items::of(Shown::of(interface).named(&names, interface)?);
         };
         let [name] = &names[..] else {
-            return Err(Refused::bad("names", "Only one at a time can get a new name."));
+            return Err(Refused::bad("names", "Only one at a time can be renamed."));
         };
         let changed = array.rename_host_group(name, HostGroupName::new(&new_name)?)?;
         Items::of(Shown::of(interface).all(vec![changed])?)

@@ -42,7 +42,7 @@ pub struct RestHost {
     pub personality: Option<String>,
     /// The arrays whose paths it prefers: not supported.
     pub preferred_arrays: Vec<Named>,
-    /// How many paths it is logged in on.
+    /// On how many paths it is logged in.
     pub port_connectivity: RestConnectivity,
     /// The stored data of the volumes that are connected to it. `null` for the remaining hosts of a
     /// list once a million connections have been summed up.
@@ -50,7 +50,7 @@ pub struct RestHost {
     pub space: Option<RestJointSpace>,
 }
 
-/// How many paths a host is logged in on.
+/// On how many paths a host is logged in.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestConnectivity {
     /// `Redundant`: at several portals; `Single Path`: at one; `None`.
@@ -185,7 +185,7 @@ impl std::fmt::Debug for ChapPost {
     }
 }
 
-/// A host to make.
+/// A host to create.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostPost {
@@ -205,7 +205,7 @@ pub struct HostPost {
     pub personality: Option<String>,
 }
 
-/// Makes hosts.
+/// Creates hosts.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/hosts",
@@ -277,7 +277,7 @@ fn chap(asked: ChapPost) -> Result<ChapChange, Refused> {
     })
 }
 
-/// What to change of hosts.
+/// The changes of hosts.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostPatch {
@@ -297,14 +297,14 @@ pub struct HostPatch {
     /// Its Fibre Channel names: must be empty.
     #[serde(default)]
     pub wwns: Vec<String>,
-    /// How it authenticates from now on. A direction that is left out stays; an empty user and
+    /// How it authenticates from now on. An omitted direction does not change; an empty user and
     /// password remove it, and removing the host's removes the target's as well.
     pub chap: Option<ChapPost>,
     /// Its operating system; empty for none.
     pub personality: Option<String>,
 }
 
-/// Changes hosts: all of the named ones, or none. Their connections stay.
+/// Changes hosts: all of the named ones, or none. Their connections do not change.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/hosts",
@@ -322,7 +322,7 @@ pub(super) async fn change(
     query.end()?;
     refuse_fabrics(&[&asked.nqns, &asked.wwns])?;
     if asked.iqns.is_some() && !(asked.add_iqns.is_empty() && asked.remove_iqns.is_empty()) {
-        let text = "Give all `iqns`, or what to add and to remove; not both.";
+        let text = "Give either all `iqns`, or those to add and to remove.";
         return Err(Refused::bad("iqns", text));
     }
     answer(interface, move |interface| {

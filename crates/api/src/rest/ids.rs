@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_read_back_and_others_are_not() {
+    fn only_the_arrays_own_ids_are_parsed() {
         let ids = Ids { pool: [1, 2, 3, 4, 5, 6, 7] };
         let id = ids.id(Kind::Volume, 0x1_0000_002a);
         assert_eq!(id, "01020304-0506-0701-0000-00010000002a");

@@ -135,7 +135,7 @@ impl Listing {
         };
         match &listing.after {
             Some(place) if place.values.len() != listing.sort.len() => {
-                let text = "The token is of another order: ask for the first page again.";
+                let text = "The token is of another order: request the first page again.";
                 Err(Refused::bad("continuation_token", text))
             }
             _ => Ok(listing),
@@ -176,7 +176,8 @@ impl Listing {
             let start = match after {
                 None => 0,
                 Some(key) => places.get(key).map(|at| at + 1).ok_or_else(|| {
-                    let text = "What the last page ended with is gone: ask for the first again.";
+                    let text =
+                        "The last item of the previous page is gone: request the first page again.";
                     Refused::bad("continuation_token", text)
                 })?,
             };

@@ -93,14 +93,14 @@ const NONE: &[(&str, &str, bool)] = &[
     ("workloads", "Workloads", true),
 ];
 
-/// What is refused even for reads: path, methods, and name. Clients would use the first agreement
-/// of an empty list, and would report for an empty list of tests that all passed.
+/// Requests that are refused even if they only read: path, methods, and name. Clients would use the
+/// first agreement of an empty list, and would report for an empty list of tests that all passed.
 const REFUSED: &[(&str, &[HttpMethod], &str)] = &[
     ("arrays/eula", &[HttpMethod::Get, HttpMethod::Patch], "Licence agreements to sign"),
     ("resource-accesses/batch", &[HttpMethod::Post], "Access of other arrays"),
 ];
 
-/// Objects of which there is exactly one, which shows that the feature is off: path, name, and the
+/// Lists of exactly one object, which shows that the feature is off: path, name, and the
 /// object. Clients try to set it up.
 fn single() -> [(&'static str, &'static str, Value); 6] {
     [
@@ -240,7 +240,10 @@ fn operation(text: String) -> OperationBuilder {
     let refusal = || {
         let schema = RefOr::Ref(Ref::from_schema_name("RestRefusal"));
         let content = ContentBuilder::new().schema(Some(schema)).build();
-        ResponseBuilder::new().description("Why not.").content("application/json", content).build()
+        ResponseBuilder::new()
+            .description("The refusal.")
+            .content("application/json", content)
+            .build()
     };
     let operation = OperationBuilder::new().tag("lists").summary(Some(text));
     ["400", "401", "403", "404", "413", "429", "500"]
@@ -260,7 +263,7 @@ fn described(
     let schema = RefOr::Ref(Ref::from_schema_name("Items"));
     let content = ContentBuilder::new().schema(Some(schema)).build();
     let page = ResponseBuilder::new()
-        .description("What there is.")
+        .description("The list.")
         .content("application/json", content)
         .build();
     let listing =

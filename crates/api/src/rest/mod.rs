@@ -3,11 +3,11 @@
 //!
 //! # How to add a resource
 //!
-//! 1. A file of its own, with a type of its items that is `Serialize` and `ToSchema`, made of what
-//!    `array` tells, and [`Listed`] for it.
+//! 1. A separate file, with a type of its items that is `Serialize` and `ToSchema`, created from
+//!    the types of `array`, and [`Listed`] for it.
 //! 2. Handlers. Each takes its parameters from the [`Query`], in groups ([`Listing`],
-//!    [`Selection`]) or one by one, and ends with `query.end()?`, which refuses what nobody took.
-//!    What may wait for the store runs in [`answer`].
+//!    [`Selection`]) or one by one, and ends with `query.end()?`, which refuses the rest.
+//!    Work that may wait for the store runs in [`answer`].
 //! 3. A line with its handlers in [`routes`]. The description comes from the attributes.
 //!
 //! ```text
@@ -19,7 +19,7 @@
 //!     query.end()?;
 //!     answer(interface, move |interface| {
 //!         if !named.is_empty() {
-//!             // A name that is not there refuses the request: the list of all names is shown.
+//!             // A name that does not exist refuses the request.
 //!             return listing.all(&each(&named, |name| Ok(interface.array.thing(name)?.into()))?);
 //!         }
 //!         listing.pieces(|after, limit| Ok(things_of(interface, after, limit)))
@@ -133,7 +133,7 @@ pub(crate) type Answer = Result<Json<Items>, Refused>;
 #[derive(Serialize, ToSchema)]
 #[allow(dead_code, reason = "only its description is used")]
 pub(crate) struct ItemsOf<T> {
-    /// The items of this page, or those that were made or changed.
+    /// The items of this page, or those that were created or changed.
     items: Vec<T>,
     /// Whether there are more after the last one.
     more_items_remaining: bool,

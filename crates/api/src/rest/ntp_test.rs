@@ -1,4 +1,4 @@
-//! `arrays/ntp-test`: asks the time servers for the offset of the clock.
+//! `arrays/ntp-test`: queries the time servers for the clock offset.
 
 use axum::extract::State;
 
@@ -6,8 +6,8 @@ use super::receivers::RestTestResult;
 use super::{Answer, ItemsOf, ListParams, Listing, Named, Query, Refusals, answer};
 use crate::{Shared, TimeServer};
 
-/// Asks all time servers now, and returns what came of it. Array admins only, as it has something
-/// sent.
+/// Queries all time servers now, and returns the results. Only for array admins, because it sends
+/// messages.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/arrays/ntp-test",
@@ -27,19 +27,19 @@ pub(super) async fn try_out(State(interface): Shared, mut query: Query) -> Answe
 }
 
 fn result(sender: &str, asked: TimeServer) -> RestTestResult {
-    let told = asked.offset_s.map(|offset_s| match offset_s < 0.0 {
+    let reported = asked.offset_s.map(|offset_s| match offset_s < 0.0 {
         true => format!("The clock is {:.3} s ahead.", -offset_s),
         false => format!("The clock is {offset_s:.3} s behind."),
     });
     RestTestResult {
         component_address: String::new(),
         component_name: sender.into(),
-        description: "Asks a time server how far the clock is off.".into(),
+        description: "Queries a time server for the clock offset.".into(),
         destination: asked.server.clone(),
         enabled: true,
         resource: Named { name: asked.server },
-        success: told.is_some(),
-        result_details: asked.error.or(told).unwrap_or_default(),
+        success: reported.is_some(),
+        result_details: asked.error.or(reported).unwrap_or_default(),
         test_type: "ntp".into(),
     }
 }

@@ -112,7 +112,7 @@ pub(super) fn token(place: &Place) -> Result<String, Refused> {
 
 /// Decodes the position in a token.
 pub(super) fn place(token: &str) -> Result<Place, Refused> {
-    let refuse = || Refused::bad("continuation_token", "This is no token of this array.");
+    let refuse = || Refused::bad("continuation_token", "This is not a token of this array.");
     let digits = unquoted(token).as_bytes();
     if digits.len() > TOKEN_BYTES_MAX || !digits.len().is_multiple_of(2) {
         return Err(refuse());

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_over_what_is_known_and_means_over_what_succeeded() {
+    fn rates_cover_the_known_time_and_means_cover_successful_commands() {
         let mut activity = Activity::default();
         let sums = |ok, failed, bytes, ok_latency_us| ClassSums {
             ok,
@@ -157,12 +157,15 @@ mod tests {
         activity.0[1] = sums(4, 1, 4_096, 402);
         activity.0[3] = sums(1, 1, 512, 30);
         activity.0[6] = sums(1, 0, 0, 10);
-        let told = RestPerformance::of(&activity, 500);
-        assert_eq!((told.reads_per_sec, told.writes_per_sec, told.others_per_sec), (20, 10, 6));
-        assert_eq!((told.read_bytes_per_sec, told.write_bytes_per_sec), (163_840, 8_192));
-        assert_eq!((told.usec_per_read_op, told.usec_per_write_op), (100, 101));
-        assert_eq!((told.usec_per_other_op, told.bytes_per_read), (20, 8_192));
-        assert_eq!((told.bytes_per_write, told.bytes_per_op), (1_024, 6_144));
+        let reported = RestPerformance::of(&activity, 500);
+        assert_eq!(
+            (reported.reads_per_sec, reported.writes_per_sec, reported.others_per_sec),
+            (20, 10, 6)
+        );
+        assert_eq!((reported.read_bytes_per_sec, reported.write_bytes_per_sec), (163_840, 8_192));
+        assert_eq!((reported.usec_per_read_op, reported.usec_per_write_op), (100, 101));
+        assert_eq!((reported.usec_per_other_op, reported.bytes_per_read), (20, 8_192));
+        assert_eq!((reported.bytes_per_write, reported.bytes_per_op), (1_024, 6_144));
         let nothing = RestPerformance::of(&Activity::default(), 0);
         assert_eq!(nothing, RestPerformance::default());
     }

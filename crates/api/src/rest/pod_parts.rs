@@ -1,4 +1,4 @@
-//! `pods/arrays`, `pods/members` and `container-default-protections`: what clients ask about a pod
+//! `pods/arrays`, `pods/members` and `container-default-protections`: what clients request of a pod
 //! besides itself.
 
 use array::ContainerKind;
@@ -15,7 +15,7 @@ use crate::Shared;
 
 const KIND: ContainerKind = ContainerKind::Pod;
 
-/// What stretching is refused with.
+/// The feature in refusals of stretching.
 const STRETCHING: &str = "Stretching a pod to another array";
 
 /// A pod and the array that it is on.
@@ -23,7 +23,7 @@ const STRETCHING: &str = "Stretching a pod to another array";
 pub struct RestPodPlace {
     /// The pod.
     pub pod: Named,
-    /// The same, as one client calls it.
+    /// The same, under another name.
     pub group: Named,
     /// The array: this one.
     pub member: Named,
@@ -92,7 +92,7 @@ pub(super) async fn stretch_arrays() -> Answer {
     Err(Refused::unsupported("", STRETCHING))
 }
 
-/// Takes pods from an array: refused, as it is not supported.
+/// Removes pods from an array: refused, as it is not supported.
 #[utoipa::path(delete, path = "/api/2.{minor}/pods/arrays", tag = "pods", responses(Refusals))]
 pub(super) async fn unstretch_arrays() -> Answer {
     Err(Refused::unsupported("", STRETCHING))
@@ -104,7 +104,7 @@ pub(super) async fn stretch_members() -> Answer {
     Err(Refused::unsupported("", STRETCHING))
 }
 
-/// Takes pods from an array: refused, as it is not supported.
+/// Removes pods from an array: refused, as it is not supported.
 #[utoipa::path(delete, path = "/api/2.{minor}/pods/members", tag = "pods", responses(Refusals))]
 pub(super) async fn unstretch_members() -> Answer {
     Err(Refused::unsupported("", STRETCHING))
@@ -154,7 +154,7 @@ pub(super) async fn list_protections(State(interface): Shared, mut query: Query)
     .await
 }
 
-/// What default protection is refused with.
+/// The feature in refusals of default protection.
 const PROTECTION: &str = "Default protection";
 
 /// Sets the default protection: refused, as it is not supported.

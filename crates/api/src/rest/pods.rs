@@ -34,7 +34,7 @@ pub struct RestPodArray {
     pub member: RestPodMember,
     /// `unknown`: there is none.
     pub mediator_status: String,
-    /// `false`: there is no other one that could go on.
+    /// `false`: no other array could continue.
     pub pre_elected: bool,
     /// `online`.
     pub status: String,
@@ -81,16 +81,16 @@ pub struct RestPod {
     /// How much longer it can be recovered, in milliseconds, if it is destroyed.
     #[schema(required = true)]
     pub time_remaining: Option<u64>,
-    /// Which array goes on alone: always empty, there is one.
+    /// The array that continues alone: always empty, there is only one.
     #[schema(value_type = Vec<Object>)]
     pub failover_preferences: Vec<Named>,
-    /// Bytes that it may take on another array: 0.
+    /// Bytes reserved on another array: 0.
     pub footprint: u64,
     /// How many pods replicate to it: 0.
     pub link_source_count: u32,
     /// How many pods it replicates to: 0.
     pub link_target_count: u32,
-    /// `purestorage`, which clients take for none in particular. There is no mediator.
+    /// `purestorage`, which means the default to clients. There is no mediator.
     pub mediator: String,
     /// Empty.
     pub mediator_version: String,
@@ -98,13 +98,13 @@ pub struct RestPod {
     pub promotion_status: String,
     /// `promoted`.
     pub requested_promotion_state: String,
-    /// The most that its volumes may have together: the highest value, as there is no quota.
+    /// The maximum size of its volumes together: the highest value, as there is no quota.
     pub quota_limit: u64,
     /// The pod that it is a copy of; always `{}`.
     pub source: MaybeNamed,
     /// The stored data of its volumes.
     pub space: RestPodSpace,
-    /// How many volumes are in it that are not destroyed.
+    /// The number of volumes in it that are not destroyed.
     pub volume_count: usize,
 }
 
@@ -177,24 +177,24 @@ pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
     listed(interface, KIND, query, RestPod::all).await
 }
 
-/// A pod to make.
+/// A pod to create.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PodPost {
-    /// Which array goes on alone: only none.
+    /// The array that continues alone: must be empty.
     #[serde(default)]
     pub failover_preferences: Vec<Reference>,
-    /// The most that its volumes may have together: only the highest value, which means no quota.
+    /// The maximum size of its volumes together: only the highest value, which means no quota.
     pub quota_limit: Option<u64>,
     /// The pod to copy: not supported.
     pub source: Option<Reference>,
 }
 
-/// What to change of pods.
+/// The changes of pods.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PodPatch {
-    /// A new name, for one pod only. Its volumes get it as well.
+    /// A new name, for one pod only. Its volumes are renamed with it.
     pub name: Option<String>,
     /// `true` destroys, `false` recovers; no other field may be given.
     pub destroyed: Option<bool>,
@@ -203,9 +203,9 @@ pub struct PodPatch {
     pub failover_preferences: Vec<Reference>,
     /// As for a new pod.
     pub quota_limit: Option<u64>,
-    /// Whether the quota may be below what is there: not supported, as there is none.
+    /// Whether the quota may be below the current use: not supported, as there is no quota.
     pub ignore_usage: Option<bool>,
-    /// `purestorage`, which means none in particular.
+    /// `purestorage`, which means the default.
     pub mediator: Option<String>,
     /// `promoted`.
     pub requested_promotion_state: Option<String>,
@@ -234,7 +234,7 @@ struct PodPostParams {
     allow_throttle: Option<bool>,
 }
 
-/// Makes pods without volumes.
+/// Creates pods without volumes.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/pods",
@@ -293,7 +293,7 @@ pub(super) async fn change(
     let PodPatch { name, destroyed, failover_preferences, quota_limit, .. } = asked;
     let (mediator, state) = (asked.mediator, asked.requested_promotion_state);
     if destroyed.is_some() && (name.is_some() || mediator.is_some() || state.is_some()) {
-        return Err(Refused::bad("destroyed", "Nothing else can be changed with `destroyed`."));
+        return Err(Refused::bad("destroyed", "`destroyed` allows no other change."));
     }
     check(&failover_preferences, quota_limit)?;
     if asked.ignore_usage == Some(true) {
@@ -324,7 +324,7 @@ struct PodDeleteParams {
     eradicate_contents: Option<bool>,
 }
 
-/// Eradicates destroyed pods, and their volumes if that is asked for: their data is gone for ever.
+/// Eradicates destroyed pods, and their volumes if requested: their data is permanently gone.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/pods",

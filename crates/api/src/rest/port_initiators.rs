@@ -30,7 +30,7 @@ pub struct RestInitiator {
     /// Its NVMe name: `null`.
     #[schema(required = true)]
     pub nqn: Option<String>,
-    /// From where it is logged in, or was at last, as `ADDRESS:PORT`.
+    /// The address from which it is logged in, or was last, as `ADDRESS:PORT`.
     #[schema(required = true)]
     pub portal: Option<String>,
     /// Its Fibre Channel name: `null`.

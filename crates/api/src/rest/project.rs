@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_wanted_is_there() {
+    fn only_wanted_fields_are_serialized() {
         let item = || Item { name: "a", size: 1, none: None, inner: Inner { of: 2 } };
         let wanted = ["name", "inner", "never", "virtual"];
         let found = project(&item(), &wanted).unwrap();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_fields_is_there_as_a_whole() {
+    fn a_value_without_fields_is_serialized_completely() {
         assert_eq!(project(&"text", &["name"]).unwrap(), json!("text"));
         assert_eq!(project(&[1, 2], &["name"]).unwrap(), json!([1, 2]));
         assert_eq!(project(&None::<u8>, &["name"]).unwrap(), json!(null));

@@ -17,7 +17,7 @@ use crate::{Interface, Shared};
 pub struct RestGroupSnapshot {
     /// `GROUP.SUFFIX`.
     pub name: String,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created: u64,
     /// Whether it is destroyed, with all of its snapshots.
     pub destroyed: bool,
@@ -137,7 +137,7 @@ fn page(
     Ok(found)
 }
 
-/// A snapshot to make.
+/// A snapshot to create.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupSnapshotPost {
@@ -156,7 +156,7 @@ struct GroupSnapshotPostParams {
     allow_throttle: Option<bool>,
 }
 
-/// Makes a consistent snapshot of all volumes of a protection group.
+/// Creates a consistent snapshot of all volumes of a protection group.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/protection-group-snapshots",
@@ -198,7 +198,7 @@ pub(super) async fn create(
     .await
 }
 
-/// What to change of snapshots.
+/// The changes of snapshots.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupSnapshotPatch {

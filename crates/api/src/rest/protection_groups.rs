@@ -46,13 +46,13 @@ pub struct RestProtectionGroup {
     pub retention_lock: String,
     /// Who may eradicate it.
     pub eradication_config: RestGroupEradication,
-    /// When snapshots are made of it.
+    /// When its snapshots are taken.
     pub snapshot_schedule: RestSchedule,
-    /// For how long these are kept.
+    /// How long these are kept.
     pub source_retention: RestRetention,
     /// When it is replicated: never.
     pub replication_schedule: RestReplicationSchedule,
-    /// For how long replicas are kept: there are none.
+    /// How long replicas are kept: there are none.
     pub target_retention: RestRetention,
 }
 
@@ -85,7 +85,7 @@ pub struct RestReplicationSchedule {
     pub blackout: Map<String, Value>,
 }
 
-/// For how long snapshots are kept.
+/// How long snapshots are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RestRetention {
     /// For how many seconds all snapshots are kept.
@@ -203,7 +203,7 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     .await
 }
 
-/// Makes protection groups without members.
+/// Creates protection groups without members.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/protection-groups",
@@ -230,7 +230,7 @@ pub(super) async fn create(State(interface): Shared, mut query: Query) -> Answer
     .await
 }
 
-/// What to change of a schedule; what is left out stays.
+/// The changes of a schedule. Omitted fields do not change.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SchedulePatch {
@@ -251,7 +251,7 @@ fn or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<u64>>, D:
     Option::deserialize(from).map(Some)
 }
 
-/// What to change of a retention; what is left out stays.
+/// The changes of a retention. Omitted fields do not change.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RetentionPatch {
@@ -263,7 +263,7 @@ pub struct RetentionPatch {
     pub days: Option<u32>,
 }
 
-/// What to change of protection groups.
+/// The changes of protection groups.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProtectionGroupPatch {
@@ -271,13 +271,13 @@ pub struct ProtectionGroupPatch {
     pub name: Option<String>,
     /// `true` destroys, `false` recovers; no other field may be given.
     pub destroyed: Option<bool>,
-    /// When snapshots are made.
+    /// When snapshots are taken.
     pub snapshot_schedule: Option<SchedulePatch>,
-    /// For how long these are kept.
+    /// How long these are kept.
     pub source_retention: Option<RetentionPatch>,
     /// The replication schedule: it can't be switched on.
     pub replication_schedule: Option<SchedulePatch>,
-    /// For how long replicas are kept: there are none.
+    /// How long replicas are kept: there are none.
     pub target_retention: Option<RetentionPatch>,
 }
 
@@ -324,7 +324,7 @@ impl ProtectionGroupPatch {
             return Err(Refused::unsupported("target_retention", "Replication"));
         }
         if self.destroyed.is_some() && self.changes_more() {
-            return Err(Refused::bad("destroyed", "Nothing else can be changed with `destroyed`."));
+            return Err(Refused::bad("destroyed", "`destroyed` allows no other change."));
         }
         Ok(())
     }
@@ -376,7 +376,7 @@ pub(super) async fn change(
     .await
 }
 
-/// Eradicates destroyed protection groups with their snapshots. Their volumes stay.
+/// Eradicates destroyed protection groups with their snapshots. Their volumes are not affected.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/protection-groups",

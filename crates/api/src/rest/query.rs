@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_takes_is_refused() {
+    fn unknown_parameters_are_refused() {
         let mut query = Query::parse("names=a%2Cb,c&destroyed=True&limit=5").unwrap();
         assert_eq!(query.list("names").unwrap(), ["a", "b", "c"]);
         assert_eq!(query.flag("destroyed").unwrap(), Some(true));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_of_clients_are_taken_off() {
+    fn quotes_around_a_text_are_removed() {
         assert_eq!((unquoted("'a'"), unquoted("\"a\""), unquoted("a'")), ("a", "a", "a'"));
     }
 }

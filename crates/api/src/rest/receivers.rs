@@ -24,7 +24,7 @@ pub struct RestTestResult {
     pub enabled: bool,
     /// The receiver.
     pub resource: Named,
-    /// Why it failed, or by how much the clock is off; else empty.
+    /// Why it failed, or the clock offset; otherwise empty.
     pub result_details: String,
     /// Whether it was sent.
     pub success: bool,
@@ -82,7 +82,7 @@ fn result(sender: &str, tested: Tested, results: &[NotificationTest]) -> RestTes
     let error = match (sent, tested.is_enabled) {
         (Some(sent), _) => sent.error.clone(),
         (None, false) => Some("It is not enabled.".into()),
-        (None, true) => Some("No mail can be sent: no relay is set up (smtp-servers).".into()),
+        (None, true) => Some("No mail can be sent: no relay is configured (smtp-servers).".into()),
     };
     RestTestResult {
         component_address: String::new(),

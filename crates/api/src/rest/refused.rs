@@ -1,8 +1,8 @@
 //! Refusals in the format of REST 2.x: `{"errors": [{"context": NAME, "message": TEXT}]}`.
 //!
 //! Clients distinguish errors by the message and by the status: 400 for any error in the request,
-//! 401 only for a dead session (they log in again), 404 for a path that does not exist, 500 if the
-//! array failed.
+//! 401 only for an ended session (they log in again), 404 for a path that does not exist, 500 if
+//! the array failed.
 //!
 //! Some clients search a message for words, others compare the whole message. For the errors that
 //! they recognise, [`sentence`] returns exactly the sentence that they know, and the name is in the
@@ -29,7 +29,7 @@ pub struct RestFault {
 }
 
 impl RestFault {
-    /// The message at length, for people: a short one that clients know names no object, and does
+    /// The full message, for people: a short one that clients know names no object, and does
     /// not say what to do. `array::Error` does.
     pub fn at_length(&self) -> String {
         if self.message == VOLUME_DELETED {
@@ -309,7 +309,7 @@ pub(crate) enum Refusals {
     /// Too many requests: Retry-After says when to try again.
     #[response(status = 429)]
     TooMany(RestRefusal),
-    /// The array is at fault.
+    /// The array failed.
     #[response(status = 500)]
     Broken(RestRefusal),
 }
@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_messages_are_told_at_length_to_people() {
+    fn short_messages_have_a_full_form_for_people() {
         for make in KNOWN {
             let error = make("db1".into());
             let fault = Refused::from(make("db1".into())).errors.remove(0);

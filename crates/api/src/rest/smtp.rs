@@ -17,13 +17,13 @@ const NAME: &str = "smtp";
 /// The domain that one client sends to clear it.
 const NO_DOMAIN: &str = "None";
 
-/// The server that mail is sent by. What is not set is empty: clients compare it with what they
+/// The mail relay. Fields that are not set are empty: clients compare them with what they
 /// want. The password is never shown.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestSmtpServer {
     /// `smtp`.
     pub name: String,
-    /// What stands before each text.
+    /// The prefix of each text.
     pub body_prefix: String,
     /// `starttls`, `tls`, or empty for none.
     pub encryption_mode: String,
@@ -31,9 +31,9 @@ pub struct RestSmtpServer {
     pub relay_host: String,
     /// The domain of the sender's address.
     pub sender_domain: String,
-    /// What stands before the `@` there; without it, the name of the array.
+    /// The part before the `@` of that address; if empty, the name of the array.
     pub sender_username: String,
-    /// What stands before each subject.
+    /// The prefix of each subject.
     pub subject_prefix: String,
     /// The array's user at the server.
     pub user_name: String,
@@ -56,7 +56,7 @@ impl From<Relay> for RestSmtpServer {
     }
 }
 
-/// Lists the servers that mail is sent by: one, which may have nothing set.
+/// Lists the mail relay: exactly one, even if nothing is set.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/smtp-servers",
@@ -72,13 +72,13 @@ pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
     .await
 }
 
-/// What the server is set to. What is left out stays; what is empty is cleared.
+/// The settings of the server. Omitted fields do not change; empty ones are cleared.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SmtpPatch {
-    /// What stands before each text: up to 256 characters.
+    /// The prefix of each text: up to 256 characters.
     pub body_prefix: Option<String>,
-    /// `starttls`, `tls`, or empty for none, which no password goes by.
+    /// `starttls`, `tls`, or empty for none; without encryption no password is sent.
     pub encryption_mode: Option<String>,
     /// The password of the user. It has to be given again with another user or server.
     pub password: Option<String>,
@@ -86,9 +86,9 @@ pub struct SmtpPatch {
     pub relay_host: Option<String>,
     /// The domain of the sender's address: needed for mail. `None` is the same as empty.
     pub sender_domain: Option<String>,
-    /// What stands before the `@` there.
+    /// The part before the `@` of that address.
     pub sender_username: Option<String>,
-    /// What stands before each subject: up to 64 characters.
+    /// The prefix of each subject: up to 64 characters.
     pub subject_prefix: Option<String>,
     /// The array's user at the server.
     pub user_name: Option<String>,
@@ -119,7 +119,7 @@ impl SmtpPatch {
     }
 }
 
-/// Sets the server that mail is sent by. It is in force at once.
+/// Sets the mail relay. This takes effect at once.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/smtp-servers",

@@ -33,7 +33,7 @@ pub struct RestSnmpManager {
     pub v3: RestSnmpV3,
 }
 
-/// What version 2c needs.
+/// The parameters of version 2c.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RestSnmpV2c {
@@ -42,7 +42,7 @@ pub struct RestSnmpV2c {
     pub community: Option<String>,
 }
 
-/// What version 3 needs.
+/// The parameters of version 3.
 #[derive(Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RestSnmpV3 {
@@ -114,7 +114,7 @@ pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
     short(interface, query, all).await
 }
 
-/// What a manager is set to.
+/// The settings of a manager.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SnmpManagerPost {
@@ -158,7 +158,7 @@ impl SnmpManagerPost {
             Some(_) => {
                 return Err(Refused::unsupported(
                     "privacy_protocol",
-                    "SNMP encrypted by other than AES",
+                    "Encryption of SNMP other than AES",
                 ));
             }
         };
@@ -210,7 +210,7 @@ pub(super) async fn create(
     set(interface, query, asked, Array::create_snmp_managers).await
 }
 
-/// Changes managers. What is left out stays.
+/// Changes managers. Omitted fields do not change.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/snmp-managers",
@@ -233,14 +233,14 @@ pub(super) async fn change(
     path = "/api/2.{minor}/snmp-managers",
     tag = "notifications",
     params(NameParams),
-    responses((status = 200, description = "They are gone."), Refusals)
+    responses((status = 200, description = "Removed."), Refusals)
 )]
 pub(super) async fn delete(State(interface): Shared, query: Query) -> Answer {
     removed(interface, query, |array, names| array.delete_snmp_managers(names)).await
 }
 
-/// Sends a test notification to all managers, or to some, and returns the results. Array admins
-/// only, as it has something sent.
+/// Sends a test notification to all managers, or to some, and returns the results. Only
+/// for array admins, because it sends messages.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/snmp-managers/test",
@@ -261,14 +261,14 @@ pub(super) async fn try_out(State(interface): Shared, query: Query) -> Answer {
     .await
 }
 
-/// The array as a sender of SNMP. It answers no questions.
+/// The array as a sender of SNMP. It answers no requests.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestSnmpAgent {
     /// `localhost`.
     pub name: String,
     /// The engine id (`SnmpEngineID`, RFC 3411), in hexadecimal digits.
     pub engine_id: String,
-    /// `v2c`, which nobody is let in by.
+    /// `v2c`, which gives nobody access.
     pub version: String,
     /// Nothing.
     pub v2c: RestSnmpV2c,
@@ -298,7 +298,7 @@ pub(super) async fn list_agents(State(interface): Shared, query: Query) -> Answe
     .await
 }
 
-/// Has the array answer questions of SNMP: refused, as it is not supported.
+/// Makes the array answer SNMP requests: refused, as it is not supported.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/snmp-agents",

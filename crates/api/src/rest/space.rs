@@ -13,7 +13,7 @@ use crate::ratio;
 /// The space of an array, a volume or a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RestSpace {
-    /// What hosts have written divided by what is stored for it.
+    /// The bytes that hosts have written divided by the bytes stored for them.
     pub data_reduction: f64,
     /// Stored bytes for replication: 0, not supported. Only for the array, where clients add it to
     /// `system` without checking whether it is there.
@@ -30,11 +30,11 @@ pub struct RestSpace {
     pub system: Option<u64>,
     /// The part of the provisioned bytes that hosts have not written: 0 to 1.
     pub thin_provisioning: f64,
-    /// Stored bytes: for the array all that are in use, otherwise those that are unique.
+    /// Stored bytes: for the array all bytes in use, otherwise the unique ones.
     pub total_physical: u64,
     /// Provisioned bytes.
     pub total_provisioned: u64,
-    /// What is provisioned divided by what is stored for it.
+    /// The provisioned bytes divided by the bytes stored for them.
     pub total_reduction: f64,
     /// Bytes that hosts have written and not unmapped; the same as `virtual`.
     pub total_used: u64,
@@ -99,7 +99,7 @@ impl RestSpace {
 /// The space of several volumes together: those of a host, a host group or a protection group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RestJointSpace {
-    /// What hosts have written divided by what is stored for it.
+    /// The bytes that hosts have written divided by the bytes stored for them.
     pub data_reduction: f64,
     /// Stored bytes that only one snapshot of one of the volumes refers to.
     pub snapshots: u64,
@@ -110,7 +110,7 @@ pub struct RestJointSpace {
     pub total_physical: Option<u64>,
     /// Provisioned bytes.
     pub total_provisioned: u64,
-    /// What is provisioned divided by what is stored for it.
+    /// The provisioned bytes divided by the bytes stored for them.
     pub total_reduction: f64,
     /// Bytes that hosts have written and not unmapped; the same as `virtual`.
     pub total_used: u64,

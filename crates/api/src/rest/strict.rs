@@ -45,7 +45,7 @@ impl<'de> Deserializer<'de> for Strict {
     ) -> Result<V::Value, Error> {
         match self.0 {
             Value::Object(_) => self.deserialize_any(visitor),
-            _ => Err(Error::custom("it is no object")),
+            _ => Err(Error::custom("it is not an object")),
         }
     }
 
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_no_object_at_any_depth() {
+    fn a_list_is_not_accepted_as_an_object_at_any_depth() {
         let take = |value: Value| Outer::deserialize(Strict(value)).map_err(|e| e.to_string());
         let whole = json!({"name": "a", "inner": {"size": 1}, "list": [{"size": null}, {}]});
         let wanted = Outer {

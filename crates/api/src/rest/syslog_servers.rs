@@ -56,7 +56,7 @@ pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
     short(interface, query, all).await
 }
 
-/// What a server is set to.
+/// The settings of a server.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SyslogServerPost {
@@ -123,7 +123,7 @@ pub(super) async fn create(
     set(interface, query, asked, Array::create_syslog_servers).await
 }
 
-/// Gives servers another URI.
+/// Changes the URI of servers.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/syslog-servers",
@@ -146,14 +146,14 @@ pub(super) async fn change(
     path = "/api/2.{minor}/syslog-servers",
     tag = "notifications",
     params(NameParams),
-    responses((status = 200, description = "They are gone."), Refusals)
+    responses((status = 200, description = "Removed."), Refusals)
 )]
 pub(super) async fn delete(State(interface): Shared, query: Query) -> Answer {
     removed(interface, query, |array, names| array.delete_syslog_servers(names)).await
 }
 
-/// Sends a test notification to all servers, or to some, and returns the results. Array admins
-/// only, as it has something sent.
+/// Sends a test notification to all servers, or to some, and returns the results. Only
+/// for array admins, because it sends messages.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/syslog-servers/test",

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_versions_that_are_spoken_are_known() {
+    fn only_supported_versions_are_accepted() {
         assert_eq!(minor("/api/2.0/volumes"), Some(0));
         assert_eq!(minor("/api/2.42/volumes"), Some(42));
         for bad in ["/api/2.43/x", "/api/2.026/x", "/api/2.+1/x", "/api/2.x/x", "/api/1.1/x"] {

@@ -43,7 +43,7 @@ pub struct RestVolumeGroup {
     pub qos: RestQos,
     /// The stored data of its volumes.
     pub space: RestJointSpace,
-    /// How many volumes are in it that are not destroyed.
+    /// The number of volumes in it that are not destroyed.
     pub volume_count: usize,
 }
 
@@ -104,7 +104,7 @@ pub struct PriorityPatch {
     pub priority_adjustment_value: Option<i64>,
 }
 
-/// A volume group to make.
+/// A volume group to create.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeGroupPost {
@@ -114,11 +114,11 @@ pub struct VolumeGroupPost {
     pub priority_adjustment: Option<PriorityPatch>,
 }
 
-/// What to change of volume groups.
+/// The changes of volume groups.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeGroupPatch {
-    /// A new name, for one group only. Its volumes get it as well.
+    /// A new name, for one group only. Its volumes are renamed with it.
     pub name: Option<String>,
     /// `true` destroys with all volumes, `false` recovers; no other field may be given.
     pub destroyed: Option<bool>,
@@ -128,7 +128,7 @@ pub struct VolumeGroupPatch {
     pub priority_adjustment: Option<PriorityPatch>,
 }
 
-/// Refuses what groups do not support.
+/// Refuses settings that groups do not support.
 fn check(priority: Option<PriorityPatch>) -> Result<(), Refused> {
     let Some(priority) = priority else { return Ok(()) };
     let operator = priority.priority_adjustment_operator.unwrap_or_else(|| "+".into());
@@ -141,7 +141,7 @@ fn check(priority: Option<PriorityPatch>) -> Result<(), Refused> {
     }
 }
 
-/// Makes volume groups without volumes.
+/// Creates volume groups without volumes.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/volume-groups",
@@ -186,7 +186,7 @@ pub(super) async fn change(
     let VolumeGroupPatch { name, destroyed, qos, priority_adjustment } = asked;
     let is_more = name.is_some() || qos.is_some() || priority_adjustment.is_some();
     if destroyed.is_some() && is_more {
-        return Err(Refused::bad("destroyed", "Nothing else can be changed with `destroyed`."));
+        return Err(Refused::bad("destroyed", "`destroyed` allows no other change."));
     }
     check(priority_adjustment)?;
     if name.is_some() && qos.is_some() {
@@ -203,7 +203,7 @@ pub(super) async fn change(
     .await
 }
 
-/// Eradicates destroyed volume groups with their volumes, whose data is gone for ever.
+/// Eradicates destroyed volume groups with their volumes, whose data is permanently gone.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/volume-groups",

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The object that a volume or a snapshot was made from; `{}` if it was made empty.
+/// The object that a volume or a snapshot was created from; `{}` if it was created empty.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub struct RestSource {
     /// Its id; the object may be gone.

@@ -22,16 +22,16 @@ use crate::{Interface, Shared};
 pub struct RestSnapshot {
     /// Its id, which never changes.
     pub id: String,
-    /// `VOLUME.SUFFIX`, or `GROUP.SUFFIX.VOLUME` if it was made with a protection group.
+    /// `VOLUME.SUFFIX`, or `GROUP.SUFFIX.VOLUME` if it was taken with a protection group.
     pub name: String,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created: u64,
     /// Whether it is destroyed, by itself or with its volume.
     pub destroyed: bool,
     /// How much longer it can be recovered, in milliseconds, if it is destroyed.
     #[schema(required = true)]
     pub time_remaining: Option<u64>,
-    /// The size of the volume when it was made, in bytes.
+    /// The size of the volume at that time, in bytes.
     pub provisioned: u64,
     /// Its serial number: 24 upper-case hex digits, never used twice.
     pub serial: String,
@@ -234,7 +234,7 @@ fn page(
     Ok(found)
 }
 
-/// Snapshots to make.
+/// Snapshots to create.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotPost {
@@ -253,7 +253,7 @@ struct SnapshotPostParams {
     allow_throttle: Option<bool>,
 }
 
-/// Makes consistent snapshots of volumes.
+/// Creates consistent snapshots of volumes.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/volume-snapshots",
@@ -272,7 +272,7 @@ pub(super) async fn create(
     query.flag("allow_throttle")?;
     query.end()?;
     if sources.is_empty() {
-        return Err(Refused::bad("source_names", "Name the volumes to make snapshots of."));
+        return Err(Refused::bad("source_names", "Name the volumes to snapshot."));
     }
     let suffix = asked.suffix.or(suffix).filter(|suffix| !suffix.is_empty());
     answer(interface, move |interface| {
@@ -289,7 +289,7 @@ pub(super) async fn create(
     .await
 }
 
-/// What to change of snapshots.
+/// The changes of snapshots.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotPatch {
@@ -328,11 +328,11 @@ pub(super) async fn change(
                 vec![array.rename_snapshot(name, Suffix::new(suffix)?)?]
             }
             (None, Some(_), _) => {
-                return Err(Refused::bad("name", "Only one at a time can get a new name."));
+                return Err(Refused::bad("name", "Only one at a time can be renamed."));
             }
-            (None, None, _) => return Err(Refused::bad("", "Say what to change.")),
+            (None, None, _) => return Err(Refused::bad("", "Give a change.")),
             (Some(_), Some(_), _) => {
-                let text = "Nothing else can be changed with `destroyed`.";
+                let text = "`destroyed` allows no other change.";
                 return Err(Refused::bad("destroyed", text));
             }
         };
@@ -350,7 +350,7 @@ fn refuse_replicas(query: &mut Query) -> Result<(), Refused> {
     }
 }
 
-/// Eradicates destroyed snapshots: data that only they held is gone for ever.
+/// Eradicates destroyed snapshots: data that only they held is permanently gone.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/volume-snapshots",

@@ -26,7 +26,7 @@ pub struct RestVolume {
     pub name: String,
     /// How many hosts are connected to it.
     pub connection_count: usize,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created: u64,
     /// Whether it is destroyed. It can be recovered until it is eradicated.
     pub destroyed: bool,
@@ -49,9 +49,9 @@ pub struct RestVolume {
     pub priority: i32,
     /// The adjustment of the priority.
     pub priority_adjustment: RestPriority,
-    /// Limits on what hosts do with it.
+    /// Limits on the I/O of hosts.
     pub qos: RestQos,
-    /// The object that it was made from, or last overwritten with.
+    /// The object that it was created from, or last overwritten with.
     pub source: RestSource,
     /// `none`: host encryption keys are not supported.
     pub host_encryption_key_status: String,
@@ -180,7 +180,7 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     .await
 }
 
-/// A volume to make.
+/// A volume to create.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumePost {
@@ -190,7 +190,7 @@ pub struct VolumePost {
     pub source: Option<Reference>,
     /// `regular`.
     pub subtype: Option<String>,
-    /// Limits on what hosts do with it.
+    /// Limits on the I/O of hosts.
     pub qos: Option<QosPatch>,
 }
 
@@ -207,7 +207,7 @@ struct VolumePostParams {
     with_default_protection: Option<bool>,
 }
 
-/// Makes volumes: empty ones, or copies of a volume or a snapshot.
+/// Creates volumes: empty ones, or copies of a volume or a snapshot.
 #[utoipa::path(
     post,
     path = "/api/2.{minor}/volumes",
@@ -241,7 +241,7 @@ pub(super) async fn create(
                 created_ms: (interface.now_ms)(),
             })?,
             None if overwrite => {
-                let text = "Volumes are overwritten with a source: name one.";
+                let text = "Overwriting volumes needs a source.";
                 return Err(Refused::bad("overwrite", text));
             }
             None => {
@@ -262,7 +262,7 @@ fn new_volumes(
     limits: VolumeLimits,
 ) -> Result<Vec<NewVolume>, Refused> {
     let Some(size_bytes) = size_bytes else {
-        return Err(Refused::bad("provisioned", "A volume needs a size, or a source."));
+        return Err(Refused::bad("provisioned", "A volume needs a size or a source."));
     };
     let created_ms = (interface.now_ms)();
     each(names, |name| {
@@ -279,7 +279,7 @@ fn source_name(
     provisioned: Option<u64>,
 ) -> Result<String, Refused> {
     if provisioned.is_some() {
-        let text = "A volume has the size of its source: leave `provisioned` out.";
+        let text = "A volume has the size of its source: omit `provisioned`.";
         return Err(Refused::bad("provisioned", text));
     }
     match (source.name, source.id) {
@@ -293,7 +293,7 @@ fn source_name(
     }
 }
 
-/// What to change of volumes.
+/// The changes of volumes.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumePatch {
@@ -308,7 +308,7 @@ pub struct VolumePatch {
     pub provisioned: Option<u64>,
     /// `true` destroys, `false` recovers; no other field may be given.
     pub destroyed: Option<bool>,
-    /// Limits on what hosts do with it.
+    /// Limits on the I/O of hosts.
     pub qos: Option<QosPatch>,
 }
 
@@ -345,11 +345,11 @@ pub(super) async fn change(
     if name.is_some() && is_moved {
         return Err(Refused::bad(
             "name",
-            "Give `name` or where to put them (`volume_group`, `pod`), not both.",
+            "Give either `name`, or the new place (`volume_group`, `pod`).",
         ));
     }
     if destroyed.is_some() && is_more {
-        return Err(Refused::bad("destroyed", "Nothing else can be changed with `destroyed`."));
+        return Err(Refused::bad("destroyed", "`destroyed` allows no other change."));
     }
     answer(interface, move |interface| {
         let array = &interface.array;
@@ -378,7 +378,7 @@ pub(super) async fn change(
     .await
 }
 
-/// Eradicates destroyed volumes: their data is gone for ever.
+/// Eradicates destroyed volumes: their data is permanently gone.
 #[utoipa::path(
     delete,
     path = "/api/2.{minor}/volumes",

@@ -142,7 +142,7 @@ async fn a_session_ends_with_its_token_and_follows_its_users_role() {
     let rest = Sent::new("DELETE", "/api/2.4/volumes?names=a").with("x-auth-token", &session);
     let (status, _, value) = world.raw(rest).await;
     assert_eq!(status, 403);
-    let wanted = "The role readonly may not do this. An array admin gives another role.";
+    let wanted = "The role readonly does not allow this. An array admin can assign another role.";
     assert_eq!(value["errors"][0]["message"], wanted);
     let writer = json!({"role": {"name": "storage_admin"}});
     assert_eq!(world.ask("PATCH", anna, Some(writer)).await.0, 200);
@@ -219,7 +219,7 @@ async fn failed_logins_slow_down_only_their_address() {
 }
 
 #[tokio::test]
-async fn a_token_that_asks_too_often_is_slowed_down_in_all_of_its_sessions() {
+async fn a_token_with_too_many_requests_is_slowed_down_in_all_its_sessions() {
     let world = World::new();
     let token = world.user("anna", "readonly").await;
     let other = world.user("otto", "readonly").await;

@@ -1,11 +1,11 @@
-//! Certificates over REST, with a maker that only writes down what it is asked for.
+//! Certificates over REST, with a mock that only records requests.
 
 use super::notifications::items;
 use super::*;
 
 const PATH: &str = "/api/2.26/certificates";
 
-/// A maker whose certificates are lists of what was asked for.
+/// A mock whose certificates are lists of the requested values.
 pub(super) struct Scribe;
 
 impl Certificates for Scribe {
@@ -110,7 +110,7 @@ async fn management_has_the_certificate_of_the_pool_if_there_is_one() {
 }
 
 #[tokio::test]
-async fn what_a_certificate_can_t_be_is_refused() {
+async fn invalid_certificates_are_refused() {
     let world = World::new();
     let pem = "x horse";
     for (query, body, why) in [
@@ -127,7 +127,7 @@ async fn what_a_certificate_can_t_be_is_refused() {
         ("?names=foo", json!({"certificate": pem}), "Give the key"),
         ("?names=foo", json!({"certificate": pem, "key": "cow"}), "not that of"),
         ("?names=foo", json!({"certificate": pem, "passphrase": "x"}), "no key"),
-        ("?names=foo", json!({"status": "self-signed", "key": "horse"}), "made by the array"),
+        ("?names=foo", json!({"status": "self-signed", "key": "horse"}), "created by the array"),
         ("?names=a,b", json!({}), "Name one"),
         ("?names=a%20b", json!({}), "A-Z"),
         ("", json!({}), "names"),

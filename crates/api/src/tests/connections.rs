@@ -21,10 +21,10 @@ fn filtered(filter: &str) -> String {
     form_urlencoded::Serializer::new(String::new()).append_pair("filter", filter).finish()
 }
 
-/// Whatever can be told from a glance is as the created item shows it: a condition on the volume's
+/// A glance agrees with the created item: a condition on the volume's
 /// id, which every connection has, asks for all of them to be created.
 #[tokio::test]
-async fn connections_are_chosen_and_ordered_from_a_glance_as_when_they_are_created() {
+async fn connections_are_filtered_and_sorted_from_a_glance_as_if_created() {
     let world = World::new();
     for (method, path) in [
         ("POST", "volumes?names=a,b,c"),
@@ -59,11 +59,11 @@ async fn connections_are_chosen_and_ordered_from_a_glance_as_when_they_are_creat
         for order in ["", "&sort=lun", "&sort=volume.name-,host.name", "&sort=host_group.name-"] {
             for page in ["", "&limit=2", "&limit=2&offset=1"] {
                 let rest = format!("{order}{page}");
-                let told = world.connections(&format!("{}{rest}", filtered(filter))).await;
+                let reported = world.connections(&format!("{}{rest}", filtered(filter))).await;
                 let made = filtered(&format!("({filter}) and volume.id!='none'"));
                 let made = world.connections(&format!("{made}{rest}")).await;
-                assert_eq!(told, made, "{filter}{rest}");
-                assert!(!page.is_empty() || told.len() == count, "{filter}: {told:?}");
+                assert_eq!(reported, made, "{filter}{rest}");
+                assert!(!page.is_empty() || reported.len() == count, "{filter}: {reported:?}");
             }
         }
     }

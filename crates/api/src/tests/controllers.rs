@@ -74,23 +74,25 @@ async fn items(world: &World, path: &str) -> Vec<Value> {
 #[tokio::test]
 async fn both_controllers_are_listed_whether_the_other_runs_or_not() {
     let (world, two) = world();
-    let rows = |told: &[Value]| -> Vec<String> {
-        let text = |told: &Value, field: &str| told[field].as_str().unwrap_or("-").to_owned();
-        let row = |told| ["name", "mode", "status"].map(|field| text(told, field)).join(" ");
-        told.iter().map(row).collect()
+    let rows = |reported: &[Value]| -> Vec<String> {
+        let text =
+            |reported: &Value, field: &str| reported[field].as_str().unwrap_or("-").to_owned();
+        let row =
+            |reported| ["name", "mode", "status"].map(|field| text(reported, field)).join(" ");
+        reported.iter().map(row).collect()
     };
     let missing = ["CT0 secondary not ready", "CT1 primary ready"];
     assert_eq!(rows(&items(&world, "controllers").await), missing);
     let parts = items(&world, "hardware").await;
     assert_eq!((&parts[0]["status"], &parts[1]["status"]), (&json!("critical"), &json!("ok")));
     two.is_there.store(true, Ordering::Relaxed);
-    let (_, told) = world.ask("GET", "/v1/controllers", None).await;
-    let told = told["controllers"].as_array().unwrap();
-    assert_eq!(rows(told), ["CT0 secondary ready", "CT1 primary ready"]);
-    let other = &told[0];
+    let (_, reported) = world.ask("GET", "/v1/controllers", None).await;
+    let reported = reported["controllers"].as_array().unwrap();
+    assert_eq!(rows(reported), ["CT0 secondary ready", "CT1 primary ready"]);
+    let other = &reported[0];
     assert_eq!((&other["pid"], &other["started_ms"]), (&json!(4711), &json!(5000)));
     assert_eq!((&other["version"], &other["portals"]), (&json!("0.0.9"), &json!(["192.0.2.9:1"])));
-    assert_eq!(told[1]["portals"], json!(["192.0.2.1:1", "192.0.2.1:2"]));
+    assert_eq!(reported[1]["portals"], json!(["192.0.2.1:1", "192.0.2.1:2"]));
     assert_eq!(items(&world, "hardware").await[0]["status"], "ok");
 }
 
@@ -107,18 +109,18 @@ async fn ports_are_counted_for_each_controller() {
 }
 
 #[tokio::test]
-async fn a_switch_needs_somebody_to_switch_to() {
+async fn a_switch_needs_another_controller() {
     let alone = World::new();
-    let (status, told) = alone.ask("POST", "/v1/controllers/switch", None).await;
-    assert_eq!((status, &told["code"]), (409, &json!("not_ready")), "{told}");
+    let (status, reported) = alone.ask("POST", "/v1/controllers/switch", None).await;
+    assert_eq!((status, &reported["code"]), (409, &json!("not_ready")), "{reported}");
     let (world, two) = world();
-    let (status, told) = world.ask("POST", "/v1/controllers/switch", None).await;
+    let (status, reported) = world.ask("POST", "/v1/controllers/switch", None).await;
     assert_eq!(status, 409);
-    assert!(told["message"].as_str().unwrap().starts_with("CT0 is not ready"), "{told}");
+    assert!(reported["message"].as_str().unwrap().starts_with("CT0 is not ready"), "{reported}");
     assert!(!two.has_switched.load(Ordering::Relaxed));
     two.is_there.store(true, Ordering::Relaxed);
-    let (status, told) = world.ask("POST", "/v1/controllers/switch", None).await;
-    assert_eq!((status, told["controllers"].as_array().unwrap().len()), (200, 2));
+    let (status, reported) = world.ask("POST", "/v1/controllers/switch", None).await;
+    assert_eq!((status, reported["controllers"].as_array().unwrap().len()), (200, 2));
     assert!(two.has_switched.load(Ordering::Relaxed));
     // The user's name is in the pool, which the other controller then has.
     let (_, log) = world.ask("GET", "/v1/audit", None).await;
@@ -131,13 +133,16 @@ async fn a_switch_needs_somebody_to_switch_to() {
 async fn a_pool_is_not_upgraded_while_a_controller_has_another_version() {
     let (world, two) = world();
     two.is_there.store(true, Ordering::Relaxed);
-    let (status, told) = world.ask("POST", "/v1/pool/upgrade", None).await;
-    assert_eq!((status, &told["code"]), (409, &json!("not_ready")), "{told}");
-    assert!(told["message"].as_str().unwrap().starts_with("CT0 runs version 0.0.9"), "{told}");
+    let (status, reported) = world.ask("POST", "/v1/pool/upgrade", None).await;
+    assert_eq!((status, &reported["code"]), (409, &json!("not_ready")), "{reported}");
+    assert!(
+        reported["message"].as_str().unwrap().starts_with("CT0 runs version 0.0.9"),
+        "{reported}"
+    );
     // A controller that does not run has no version.
     two.is_there.store(false, Ordering::Relaxed);
-    let (status, told) = world.ask("POST", "/v1/pool/upgrade", None).await;
-    assert_eq!(status, 200, "{told}");
+    let (status, reported) = world.ask("POST", "/v1/pool/upgrade", None).await;
+    assert_eq!(status, 200, "{reported}");
 }
 
 fn entry(entry: &Value) -> String {
@@ -159,7 +164,7 @@ async fn metrics_show_the_controllers_and_the_owner() {
 }
 
 #[tokio::test]
-async fn a_check_of_a_host_knows_whose_ports_are_whose() {
+async fn a_host_check_knows_the_ports_of_each_controller() {
     let (world, _) = world();
     world.host("h", "iqn.2026-01.com.example:h").await;
     let (_, check) = world.ask("GET", "/v1/hosts/h/check", None).await;
@@ -182,14 +187,15 @@ async fn a_check_of_a_host_knows_whose_ports_are_whose() {
 #[tokio::test]
 async fn a_controller_is_stopped_and_started_but_not_the_last_one() {
     let alone = World::new();
-    let (status, told) = alone.ask("POST", "/v1/controllers/ct0/stop", None).await;
-    assert_eq!((status, &told["code"]), (409, &json!("not_ready")), "{told}");
+    let (status, reported) = alone.ask("POST", "/v1/controllers/ct0/stop", None).await;
+    assert_eq!((status, &reported["code"]), (409, &json!("not_ready")), "{reported}");
     let (world, two) = world();
     two.is_there.store(true, Ordering::Relaxed);
     let ask = async |action: &str| {
-        let (status, told) = world.ask("POST", &format!("/v1/controllers/{action}"), None).await;
-        let message = told["message"].as_str().unwrap_or_default().to_owned();
-        (status, message, told["controllers"][0]["status"].as_str().unwrap_or("-").to_owned())
+        let (status, reported) =
+            world.ask("POST", &format!("/v1/controllers/{action}"), None).await;
+        let message = reported["message"].as_str().unwrap_or_default().to_owned();
+        (status, message, reported["controllers"][0]["status"].as_str().unwrap_or("-").to_owned())
     };
     assert_eq!(ask("ct2/stop").await.0, 404);
     let (status, why, _) = ask("ct1/stop").await;
@@ -198,7 +204,7 @@ async fn a_controller_is_stopped_and_started_but_not_the_last_one() {
     assert_eq!((status, other.as_str()), (200, "stopped"));
     assert_eq!(items(&world, "controllers").await[0]["status"], "not ready");
     let (status, why, _) = ask("CT1/stop").await;
-    assert!(status == 409 && why.starts_with("CT1 is the only one that runs"), "{why}");
+    assert!(status == 409 && why.starts_with("CT1 is the only one that is running"), "{why}");
     let (status, why, _) = ask("switch").await;
     assert!(status == 409 && why.starts_with("CT0 was stopped"), "{why}");
     assert_eq!(ask("ct1/start").await.0, 200);

@@ -90,13 +90,13 @@ fn several() -> (World, Arc<Several>) {
 #[tokio::test]
 async fn devices_and_controllers_are_listed() {
     let world = World::new();
-    let (status, told) = world.ask("GET", "/v1/devices", None).await;
-    let device = &told["devices"][0];
+    let (status, reported) = world.ask("GET", "/v1/devices", None).await;
+    let device = &reported["devices"][0];
     assert_eq!((status, &device["name"]), (200, &json!("pool.data")));
-    assert!(device["capacity_bytes"].as_u64() > Some(0), "{told}");
+    assert!(device["capacity_bytes"].as_u64() > Some(0), "{reported}");
     assert_eq!(device["reads"]["ok"], 3);
-    let (status, told) = world.ask("GET", "/v1/controllers", None).await;
-    let controller = &told["controllers"][0];
+    let (status, reported) = world.ask("GET", "/v1/controllers", None).await;
+    let controller = &reported["controllers"][0];
     assert_eq!((status, &controller["name"]), (200, &json!("CT0")));
     assert_eq!(controller["mode"], "primary");
 }
@@ -104,9 +104,9 @@ async fn devices_and_controllers_are_listed() {
 #[tokio::test]
 async fn several_devices_are_listed_with_their_activity() {
     let (world, _) = several();
-    let (_, told) = world.ask("GET", "/v1/devices", None).await;
+    let (_, reported) = world.ask("GET", "/v1/devices", None).await;
     let of = |field: &str| {
-        let devices = told["devices"].as_array().unwrap();
+        let devices = reported["devices"].as_array().unwrap();
         devices.iter().map(|device| device[field].clone()).collect::<Vec<_>>()
     };
     assert_eq!(of("number"), [5, 6, 0, 1, 2, 4]);
@@ -117,17 +117,17 @@ async fn several_devices_are_listed_with_their_activity() {
     let progress = json!({"done_bytes": 100, "all_bytes": 400, "left_s": 75});
     assert_eq!(of("catching_up")[3], progress);
     assert_eq!(
-        (&told["together"]["name"], &told["together"]["reads"]["ok"]),
+        (&reported["together"]["name"], &reported["together"]["reads"]["ok"]),
         (&json!("pool"), &json!(3))
     );
     let (_, page) = world.ask("GET", "/api/2.26/drives?sort=name", None).await;
     let drives = page["items"].as_array().unwrap();
-    let told: Vec<_> = drives
+    let reported: Vec<_> = drives
         .iter()
         .map(|drive| (drive["name"].as_str().unwrap(), drive["status"].as_str().unwrap()))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             ("CH0.BAY0", "healthy"),
             ("CH0.BAY1", "recovering"),
@@ -137,7 +137,7 @@ async fn several_devices_are_listed_with_their_activity() {
             ("CH0.BAY6", "healthy"),
         ]
     );
-    assert_eq!(drives[1]["details"], "/srv/1/pool.data: 25% are on it, 1 min 15 s left");
+    assert_eq!(drives[1]["details"], "/srv/1/pool.data: 25% complete, 1 min 15 s left");
     assert_eq!(drives[2]["details"], "/srv/2/pool.data: a write failed");
     assert_eq!((&drives[3]["details"], &drives[3]["capacity"]), (&Value::Null, &json!(0)));
 }
@@ -176,15 +176,15 @@ async fn metrics_show_each_device_and_count_transfers_together() {
         assert!(all.lines().any(|found| found == line), "{line} in\n{all}");
     }
     assert_eq!(all.matches("holdfast_device_catching_up_bytes{").count(), 1);
-    assert_eq!(all.matches("holdfast_device_media_errors{").count(), 0, "it is not told");
+    assert_eq!(all.matches("holdfast_device_media_errors{").count(), 0, "it is not reported");
 }
 
 #[tokio::test]
-async fn changes_of_devices_are_asked_for_and_entered_into_the_audit_log() {
+async fn changes_of_devices_are_requested_and_entered_into_the_audit_log() {
     let (world, several) = several();
     let place = json!({"place": "/srv/3", "replaces": 2});
-    let (status, told) = world.ask("POST", "/v1/devices", Some(place)).await;
-    assert_eq!((status, &told["state"]), (201, &json!("catching_up")));
+    let (status, reported) = world.ask("POST", "/v1/devices", Some(place)).await;
+    assert_eq!((status, &reported["state"]), (201, &json!("catching_up")));
     for (method, path, body, status) in [
         ("PATCH", "/v1/devices/2", Some(json!({"state": "out"})), 200),
         ("PATCH", "/v1/devices/2", Some(json!({"state": "in"})), 200),
@@ -213,7 +213,7 @@ async fn changes_of_devices_are_asked_for_and_entered_into_the_audit_log() {
 }
 
 #[tokio::test]
-async fn a_pool_on_one_device_is_left_as_it_is() {
+async fn the_device_of_a_pool_on_one_is_not_changed() {
     let world = World::new();
     let (status, refused) = world.ask("POST", "/v1/devices", Some(json!({"place": "/x"}))).await;
     assert_eq!((status, &refused["code"]), (409, &json!("one_device")));

@@ -110,12 +110,12 @@ async fn servers_are_tested_over_both_paths() {
         json!({"uri": "ldaps://b", "found": null, "error": "it is silent"})
     );
     let (_, tested) = world.ask("GET", &format!("{SERVICES}/test?names=management"), None).await;
-    let told: Vec<_> = items(&tested)
+    let reported: Vec<_> = items(&tested)
         .iter()
         .map(|row| (row["success"].clone(), row["result_details"].clone()))
         .collect();
     let expected = [(json!(true), json!("It answers.")), (json!(false), json!("it is silent"))];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     let (status, _) = world.ask("GET", &format!("{SERVICES}/test?names=data"), None).await;
     assert_eq!(status, 400);
 }

@@ -159,14 +159,14 @@ async fn performance_is_reported_for_pods_volume_groups_and_interfaces() {
         ("pods", "p", "vg%2Fv1", json!({"pod": {"name": "p"}})),
     ] {
         let path = format!("/api/2.26/volumes?names={from}");
-        let (status, told) = world.ask("PATCH", &path, Some(body)).await;
-        assert_eq!(status, 200, "{told}");
+        let (status, reported) = world.ask("PATCH", &path, Some(body)).await;
+        assert_eq!(status, 200, "{reported}");
         for query in [String::new(), format!("&{samples}")] {
-            let told = items(&world, &format!("{list}/performance?names={name}{query}")).await;
-            assert_eq!(told.len(), 1, "{list}{query}: {told:?}");
-            assert_eq!(told[0]["reads_per_sec"], 100, "{list}{query}");
+            let reported = items(&world, &format!("{list}/performance?names={name}{query}")).await;
+            assert_eq!(reported.len(), 1, "{list}{query}: {reported:?}");
+            assert_eq!(reported[0]["reads_per_sec"], 100, "{list}{query}");
             let (_, all) = world.ask("GET", &format!("/api/2.26/{list}?names={name}"), None).await;
-            assert_eq!(told[0]["id"], all["items"][0]["id"]);
+            assert_eq!(reported[0]["id"], all["items"][0]["id"]);
         }
     }
     assert_eq!(items(&world, "pods/performance?names=empty").await[0]["reads_per_sec"], 0);

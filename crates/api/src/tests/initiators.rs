@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn who_was_refused_or_has_no_host_is_listed() {
+async fn initiators_that_were_refused_or_have_no_host_are_listed() {
     let world = World::new();
     let listed = async || {
         let (status, found) = world.ask("GET", "/v1/initiators", None).await;

@@ -37,8 +37,8 @@ async fn snapshots_of_a_group_are_made_listed_and_restored() {
     let of_group = "protection-group-snapshots?source_names=app";
     let before = || Some(json!({"suffix": "before"}));
     assert_eq!(world.named("POST", of_group, before()).await, found(&["app.before"]));
-    let (status, told) = world.named("POST", of_group, before()).await;
-    assert!(status == 400 && told[0].contains("already exists"), "{told:?}");
+    let (status, reported) = world.named("POST", of_group, before()).await;
+    assert!(status == 400 && reported[0].contains("already exists"), "{reported:?}");
     let made = world.named("POST", "volume-snapshots?source_names=a", None).await;
     assert_eq!(made, found(&["a.1"]));
     let renamed = world.named("PATCH", "volume-snapshots?names=a.1", Some(json!({"name": "x"})));
@@ -54,8 +54,8 @@ async fn snapshots_of_a_group_are_made_listed_and_restored() {
     let overwrite = "volumes?names=a,b&overwrite=true";
     assert_eq!(world.named("POST", overwrite, source()).await, found(&["a", "b"]));
     let itself = Some(json!({"source": {"name": "a"}}));
-    let (status, told) = world.named("POST", overwrite, itself).await;
-    assert!(status == 400 && told[0].contains("it is the source itself"), "{told:?}");
+    let (status, reported) = world.named("POST", overwrite, itself).await;
+    assert!(status == 400 && reported[0].contains("it is the source itself"), "{reported:?}");
     // A destroyed group takes its snapshots along, and recovery brings them back.
     let count = async || {
         let (_, status) = world.ask("GET", "/v1/status", None).await;
@@ -74,7 +74,7 @@ async fn snapshots_of_a_group_are_made_listed_and_restored() {
 }
 
 #[tokio::test]
-async fn what_is_destroyed_is_shown_recovered_and_eradicated() {
+async fn destroyed_objects_are_shown_recovered_and_eradicated() {
     let world = World::new();
     let new = json!({"name": "a", "size_bytes": 4096});
     assert_eq!(world.ask("POST", "/v1/volumes", Some(new.clone())).await.0, 201);

@@ -55,7 +55,7 @@ fn lists() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_list_takes_the_largest_question_that_is_legal_and_no_larger_one() {
+async fn every_list_accepts_the_largest_legal_request_and_no_larger_one() {
     let world = World::new();
     let size = Some(json!({"provisioned": 4096}));
     for first in [0, 500] {
@@ -107,8 +107,8 @@ async fn every_list_takes_the_largest_question_that_is_legal_and_no_larger_one()
             assert!(page.to_string().len() <= PAGE_BYTES_MAX, "{list}");
         }
         for (question, wanted) in &longer {
-            let told = world.too_much("GET", &format!("{list}?{question}"), None).await;
-            assert_eq!(told, *wanted, "{list}");
+            let reported = world.too_much("GET", &format!("{list}?{question}"), None).await;
+            assert_eq!(reported, *wanted, "{list}");
         }
     }
     // The names are looked up, in their order and page by page, with the rest of the filter.
@@ -140,24 +140,24 @@ async fn lists_of_names_are_bounded() {
         ("POST", "volumes", "names"),
         ("DELETE", "connections", "host_names"),
     ] {
-        let told = world.too_much(method, &format!("{path}?{parameter}={many}"), None).await;
-        assert_eq!(told, "At most 500 names can be given at once.", "{method} {path}");
+        let reported = world.too_much(method, &format!("{path}?{parameter}={many}"), None).await;
+        assert_eq!(reported, "At most 500 names can be given at once.", "{method} {path}");
     }
     // Also pairs of names, of which there would be 250,000.
     let half = numbered("n", 0..500);
     let pairs = format!("host_names={half}&volume_names={half}");
-    let told = world.too_much("GET", &format!("connections?{pairs}"), None).await;
-    assert_eq!(told, "At most 10000 pairs can be asked for at once.");
-    let told = world.too_much("POST", &format!("connections?{pairs}"), None).await;
-    assert_eq!(told, "At most 500 connections can be changed at once.");
+    let reported = world.too_much("GET", &format!("connections?{pairs}"), None).await;
+    assert_eq!(reported, "At most 10000 pairs can be listed at once.");
+    let reported = world.too_much("POST", &format!("connections?{pairs}"), None).await;
+    assert_eq!(reported, "At most 500 connections can be changed at once.");
     let members = format!("group_names={half}&member_names={half}");
     for path in ["host-groups/hosts", "protection-groups/volumes", "hosts/protection-groups"] {
-        let told = world.too_much("POST", &format!("{path}?{members}"), None).await;
-        assert_eq!(told, "At most 500 members can be changed at once.", "{path}");
+        let reported = world.too_much("POST", &format!("{path}?{members}"), None).await;
+        assert_eq!(reported, "At most 500 members can be changed at once.", "{path}");
     }
     let many: Vec<String> = (0..65).map(|n| format!("p{n}=1")).collect();
-    let told = world.too_much("GET", &format!("volumes?{}", many.join("&")), None).await;
-    assert_eq!(told, "There are too many query parameters.");
+    let reported = world.too_much("GET", &format!("volumes?{}", many.join("&")), None).await;
+    assert_eq!(reported, "There are too many query parameters.");
 }
 
 #[tokio::test]
@@ -171,8 +171,8 @@ async fn bodies_are_bounded() {
     let batch = "volumes/tags/batch?resource_names=v";
     let (status, _) = world.ask("PUT", &format!("/api/2.26/{batch}"), tags(32)).await;
     assert_eq!(status, 200);
-    let told = world.too_much("PUT", batch, tags(33)).await;
-    assert_eq!(told, "An object has 32 tags at most: set fewer.");
+    let reported = world.too_much("PUT", batch, tags(33)).await;
+    assert_eq!(reported, "An object has 32 tags at most: set fewer.");
     let long = Some(json!({"name": "x".repeat(64 << 10)}));
     for (method, path) in [
         ("PUT", batch),
@@ -181,8 +181,9 @@ async fn bodies_are_bounded() {
         ("POST", "hosts?names=h"),
         ("PATCH", "arrays"),
     ] {
-        let (status, told) = world.ask(method, &format!("/api/2.26/{path}"), long.clone()).await;
-        assert_eq!(status, 413, "{method} {path}: {told}");
+        let (status, reported) =
+            world.ask(method, &format!("/api/2.26/{path}"), long.clone()).await;
+        assert_eq!(status, 413, "{method} {path}: {reported}");
     }
     let nested = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
     let request = Request::post("/api/2.26/hosts?names=h")
@@ -229,10 +230,10 @@ async fn connections_of_large_groups_are_read_page_by_page() {
     assert_eq!(rows, 52_000);
     let (_, one) = world.rest("connections?host_group_names=g&host_names=h7&volume_names=v1").await;
     assert_eq!(one["items"].as_array().unwrap().len(), 1);
-    let told = world.too_much("GET", "connections?host_group_names=g", None).await;
+    let reported = world.too_much("GET", "connections?host_group_names=g", None).await;
     assert_eq!(
-        told,
-        "These are more than 50000 connections. Name fewer hosts or volumes, or read all of them \
+        reported,
+        "There are more than 50000 connections. Name fewer hosts or volumes, or read all of them \
          page by page."
     );
     let of_one = "/api/2.26/connections?host_names=h7";

@@ -160,7 +160,7 @@ async fn syslog_servers_are_added_moved_and_removed() {
 }
 
 #[tokio::test]
-async fn snmp_managers_come_change_and_go_and_their_secrets_are_never_shown() {
+async fn snmp_managers_are_added_changed_and_removed_and_secrets_are_never_shown() {
     let world = World::new();
     let managers = "/api/2.42/snmp-managers";
     let v2c = json!({"host": "snmp.example.com", "version": "v2c", "notification": "trap",

@@ -65,7 +65,7 @@ async fn volumes_are_made_in_pods_and_moved_into_and_out_of_them() {
 }
 
 #[tokio::test]
-async fn a_pod_says_that_it_is_on_this_array_alone() {
+async fn a_pod_is_shown_on_this_array_only() {
     let world = world().await;
     let (_, page) = world.ask("GET", PODS, None).await;
     let pod = &page["items"][0];
@@ -109,7 +109,7 @@ async fn a_pod_says_that_it_is_on_this_array_alone() {
 }
 
 #[tokio::test]
-async fn pods_are_renamed_and_end_with_their_volumes_if_asked() {
+async fn pods_are_renamed_and_destroyed_with_their_volumes_on_request() {
     let world = world().await;
     let patch = async |query: &str, body: Value| {
         let (status, page) = world.ask("PATCH", &format!("{PODS}?{query}"), Some(body)).await;

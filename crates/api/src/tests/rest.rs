@@ -57,7 +57,7 @@ async fn every_list_is_a_page_and_takes_the_same_parameters() {
 }
 
 #[tokio::test]
-async fn what_changes_something_needs_to_know_what() {
+async fn changes_need_the_names_of_their_objects() {
     let world = World::new();
     for (path, methods) in described_paths() {
         let path = path.replace("{minor}", "26");
@@ -72,7 +72,7 @@ async fn what_changes_something_needs_to_know_what() {
 }
 
 #[tokio::test]
-async fn versions_and_paths_that_are_not_there_are_404() {
+async fn unknown_versions_and_paths_are_404() {
     let world = World::new();
     for path in ["/api/2.43/volumes", "/api/1.19/volume", "/api/2.26/none", "/api/2.26", "/api/x"] {
         let (status, refused) = world.ask("GET", path, None).await;
@@ -85,7 +85,7 @@ async fn versions_and_paths_that_are_not_there_are_404() {
 }
 
 #[tokio::test]
-async fn a_request_with_several_names_is_done_wholly_or_not() {
+async fn a_request_with_several_names_is_done_completely_or_not_at_all() {
     let world = World::new();
     let size = json!({"provisioned": 1 << 20});
     let make = |names: &str| format!("{VOLUMES}?names={names}");
@@ -108,12 +108,12 @@ async fn a_request_with_several_names_is_done_wholly_or_not() {
     assert_eq!(names, ["a", "b", "c"]);
     world.store.is_full.store(true, Ordering::Relaxed);
     let (status, refused) = world.ask("PATCH", &make("a"), Some(json!({"destroyed": true}))).await;
-    let full = "The pool is full. Unmap or destroy something, or make the pool bigger.";
+    let full = "The pool is full. Unmap or destroy something, or grow the pool.";
     assert_eq!((status, message(&refused)), (400, full));
 }
 
 #[tokio::test]
-async fn destroyed_ones_are_told_apart_and_never_by_an_empty_list() {
+async fn destroyed_objects_are_distinguished_and_never_by_an_empty_list() {
     let world = World::new();
     let volume = |query: &str| format!("{VOLUMES}?names=a{query}");
     world.ask("POST", &volume(""), Some(json!({"provisioned": 4096}))).await;
@@ -131,7 +131,7 @@ async fn destroyed_ones_are_told_apart_and_never_by_an_empty_list() {
 }
 
 #[tokio::test]
-async fn what_the_array_does_not_have_is_an_empty_list_and_can_not_be_made() {
+async fn unsupported_objects_are_an_empty_list_and_cant_be_created() {
     let world = World::new();
     for path in ["resource-accesses", "realms", "fleets"] {
         let path = format!("/api/2.26/{path}");
@@ -148,7 +148,7 @@ async fn what_the_array_does_not_have_is_an_empty_list_and_can_not_be_made() {
 }
 
 #[tokio::test]
-async fn what_has_no_list_is_refused_with_the_reason() {
+async fn resources_without_a_list_are_refused_with_the_reason() {
     let world = World::new();
     for (method, path, what) in [
         ("GET", "arrays/eula", "Licence agreements to sign"),
@@ -156,8 +156,8 @@ async fn what_has_no_list_is_refused_with_the_reason() {
         ("POST", "resource-accesses/batch", "Access of other arrays"),
     ] {
         let (status, refused) = world.ask(method, &format!("/api/2.26/{path}"), None).await;
-        let told = format!("{what}: not supported by this array.");
-        assert_eq!((status, message(&refused)), (400, told.as_str()), "{method} {path}");
+        let reported = format!("{what}: not supported by this array.");
+        assert_eq!((status, message(&refused)), (400, reported.as_str()), "{method} {path}");
     }
     let (status, _) = world.ask("GET", "/api/2.26/resource-accesses/batch", None).await;
     assert_eq!(status, 405);
@@ -165,7 +165,7 @@ async fn what_has_no_list_is_refused_with_the_reason() {
 
 /// What is refused may be asked for as it is.
 #[tokio::test]
-async fn what_is_fixed_can_be_set_to_what_it_is() {
+async fn fixed_settings_can_be_set_to_their_value() {
     let world = World::new();
     let lacks = |what: &str| format!("{what}: not supported by this array.");
     for (path, same, other, what) in [
@@ -173,7 +173,7 @@ async fn what_is_fixed_can_be_set_to_what_it_is() {
             "arrays",
             json!({"console_lock_enabled": false}),
             json!({"console_lock_enabled": true}),
-            "A lock of a console",
+            "Locking the console",
         ),
         (
             "arrays",
@@ -185,7 +185,7 @@ async fn what_is_fixed_can_be_set_to_what_it_is() {
             "arrays",
             json!({"ntp_symmetric_key": ""}),
             json!({"ntp_symmetric_key": "horse"}),
-            "A key of time servers",
+            "Keys of time servers",
         ),
     ] {
         let path = format!("/api/2.26/{path}");
@@ -252,7 +252,7 @@ async fn refusals_never_repeat_a_secret() {
 }
 
 #[tokio::test]
-async fn an_answer_carries_the_name_of_its_request() {
+async fn a_response_repeats_the_id_of_its_request() {
     let world = World::new();
     let request = Request::get(VOLUMES)
         .header("authorization", format!("Bearer {}", world.token))

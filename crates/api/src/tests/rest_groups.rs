@@ -81,19 +81,19 @@ async fn volumes_are_shared_by_the_hosts_of_a_group() {
     assert_eq!(fields(&of_volume, &row), ["x null 1 b", "null empty 254 b"]);
     // A volume is connected in one way.
     for path in ["connections?host_names=x&volume_names=a", shared] {
-        let told = world.refused("POST", path, lun.clone()).await;
-        assert_eq!(told, "Connection already exists.");
+        let reported = world.refused("POST", path, lun.clone()).await;
+        assert_eq!(reported, "Connection already exists.");
     }
     let private = "connections?host_names=x&volume_names=a";
     assert_eq!(
         world.refused("DELETE", private, None).await,
-        "Volume a is connected to host x by host group g. Disconnect that."
+        "Volume a is connected to host x by host group g. Disconnect the group."
     );
     let both = "connections?host_names=x&host_group_names=g&volume_names=a";
     world.refused("POST", both, None).await;
-    let told = world.refused("DELETE", "host-groups?names=g", None).await;
+    let reported = world.refused("DELETE", "host-groups?names=g", None).await;
     let wanted = "Host group g cannot be deleted due to existing connections (1). Disconnect it.";
-    assert_eq!(told, wanted);
+    assert_eq!(reported, wanted);
     // Clients name a volume once for each row that they have found.
     world.done("DELETE", &format!("{shared},a,A"), None).await;
     assert_eq!(
@@ -116,7 +116,7 @@ async fn volumes_are_shared_by_the_hosts_of_a_group() {
 }
 
 #[tokio::test]
-async fn tags_are_put_found_and_taken_away() {
+async fn tags_are_set_found_and_removed() {
     let world = World::with_volumes("a,b").await;
     let tags = json!([
         {"key": "app", "value": "db"},
@@ -188,8 +188,11 @@ async fn the_time_of_day_of_a_schedule_is_set_kept_and_cleared() {
     // One that is sent with an interval of hours is refused, and nothing changes.
     for wrong in [json!({"frequency": hourly, "at": 9_000_000}), json!({"at": DAY_MS})] {
         let body = json!({"snapshot_schedule": wrong});
-        let told = world.refused("PATCH", group, Some(body)).await;
-        assert!(told.contains("`at`: null") || told.contains("from midnight"), "{told}");
+        let reported = world.refused("PATCH", group, Some(body)).await;
+        assert!(
+            reported.contains("`at`: null") || reported.contains("from midnight"),
+            "{reported}"
+        );
         assert_eq!(change(json!({})).await, (DAY_MS, None));
     }
 }
@@ -215,16 +218,16 @@ async fn protection_groups_have_schedules_and_an_end() {
         (json!({"replication_schedule": {"enabled": true}}), "not supported"),
         (json!({"destroyed": true, "name": "h"}), "destroyed"),
     ] {
-        let told = world.refused("PATCH", group, Some(wrong)).await;
-        assert!(told.contains(word), "{told}");
+        let reported = world.refused("PATCH", group, Some(wrong)).await;
+        assert!(reported.contains(word), "{reported}");
     }
     world
         .done("POST", "protection-group-snapshots?source_names=g&apply_retention=true", None)
         .await;
     let suffix = Some(json!({"suffix": "x"}));
     world.done("POST", "protection-group-snapshots?source_names=g", suffix.clone()).await;
-    let told = world.refused("POST", "protection-group-snapshots?source_names=g", suffix).await;
-    assert_eq!(told, "Volume snapshot already exists.");
+    let reported = world.refused("POST", "protection-group-snapshots?source_names=g", suffix).await;
+    assert_eq!(reported, "Volume snapshot already exists.");
     let all = world.done("GET", "protection-group-snapshots?limit=1", None).await;
     assert_eq!(names(&all), ["g.1"]);
     let one = "protection-group-snapshots?names=g.x";

@@ -21,7 +21,7 @@ impl World {
         page["items"].as_array().unwrap().iter().map(row).collect()
     }
 
-    async fn told(&self, path: &str) -> String {
+    async fn reported(&self, path: &str) -> String {
         let (status, refused) = self.ask("GET", &format!("/api/2.26/{path}"), None).await;
         assert_eq!(status, 400, "{path}: {refused}");
         refused["errors"][0]["message"].as_str().unwrap().to_owned()
@@ -73,12 +73,12 @@ async fn hosts_and_host_groups_have_the_space_of_their_volumes() {
     assert_eq!(page["items"][0]["time"], Value::Null);
     let (_, page) = world.ask("GET", "/api/2.26/hosts/space?total_only=true", None).await;
     assert!(page["total"][0]["space"].is_null(), "{page}");
-    assert_eq!(world.told("hosts/space?names=x,none").await, "Host does not exist.");
-    assert_eq!(world.told("host-groups/space?names=x").await, "Host group does not exist.");
+    assert_eq!(world.reported("hosts/space?names=x,none").await, "Host does not exist.");
+    assert_eq!(world.reported("host-groups/space?names=x").await, "Host group does not exist.");
 }
 
 #[tokio::test]
-async fn protection_groups_have_the_space_of_what_they_protect() {
+async fn protection_groups_have_the_space_of_their_volumes() {
     let world = World::connected().await;
     world.made("protection-groups?names=p,q,r", None).await;
     world.made("protection-groups/volumes?group_names=p&member_names=a,d", None).await;
@@ -95,6 +95,6 @@ async fn protection_groups_have_the_space_of_what_they_protect() {
     world.ask("PATCH", "/api/2.26/protection-groups?names=p", end).await;
     assert_eq!(world.spaces("protection-groups/space?destroyed=false").await, all[1..]);
     assert_eq!(world.spaces("protection-groups/space?destroyed=true").await, all[..1]);
-    let told = world.told("protection-groups/space?names=q&destroyed=true").await;
-    assert!(told.contains("does not exist"), "{told}");
+    let reported = world.reported("protection-groups/space?names=q&destroyed=true").await;
+    assert!(reported.contains("does not exist"), "{reported}");
 }

@@ -89,7 +89,7 @@ async fn a_background_pass_is_begun_shown_and_stopped() {
 }
 
 #[tokio::test]
-async fn a_volume_is_made_with_its_connections_or_not_at_all() {
+async fn a_volume_is_created_with_its_connections_or_not_at_all() {
     let world = World::new();
     for name in ["x", "y"] {
         world.host(name, &format!("iqn.2026-11.com.example:{name}")).await;

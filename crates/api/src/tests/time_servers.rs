@@ -28,7 +28,7 @@ async fn time_servers_are_set_over_both_paths_and_are_in_the_audit_log() {
 }
 
 #[tokio::test]
-async fn what_time_servers_say_is_shown_and_in_the_metrics() {
+async fn responses_of_time_servers_are_shown_and_in_the_metrics() {
     let world = World::new();
     let (_, tested) = world.ask("GET", &format!("{ARRAYS}/ntp-test"), None).await;
     let rows = items(&tested);

@@ -11,7 +11,7 @@ async fn get(world: &World, path: &str) -> axum::response::Response {
 
 /// All of them, the description too: by what is done, not by how long it takes.
 #[tokio::test]
-async fn each_request_that_changes_nothing_takes_a_turn() {
+async fn each_read_only_request_waits_for_a_permit() {
     let world = Arc::new(World::new());
     let description = serde_json::to_value(openapi()).unwrap();
     let paths = description["paths"].as_object().unwrap();
@@ -60,6 +60,6 @@ async fn the_description_is_written_once() {
         bodies.push(response.into_body().collect().await.unwrap().to_bytes());
     }
     assert_eq!(bodies[0].as_ptr(), bodies[1].as_ptr());
-    let told: Value = serde_json::from_slice(&bodies[0]).unwrap();
-    assert_eq!(told, serde_json::to_value(openapi()).unwrap());
+    let reported: Value = serde_json::from_slice(&bodies[0]).unwrap();
+    assert_eq!(reported, serde_json::to_value(openapi()).unwrap());
 }

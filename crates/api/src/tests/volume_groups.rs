@@ -46,12 +46,12 @@ async fn volumes_are_made_in_groups_and_moved_into_and_out_of_them() {
     for (body, text) in [
         (json!({"volume_group": {"name": "none"}}), "Volume group does not exist."),
         (json!({"volume_group": {}}), "either a `name` or an `id`"),
-        (json!({"volume_group": {"name": "vg"}, "name": "x"}), "not both"),
-        (json!({"volume_group": {"name": "vg"}, "destroyed": true}), "Nothing else"),
+        (json!({"volume_group": {"name": "vg"}, "name": "x"}), "Give either"),
+        (json!({"volume_group": {"name": "vg"}, "destroyed": true}), "no other change"),
         (json!({"name": "vg/a/b"}), "names two volume groups"),
     ] {
-        let told = patch("vg/on", body.clone()).await;
-        assert!(told.contains(text), "{body}: {told}");
+        let reported = patch("vg/on", body.clone()).await;
+        assert!(reported.contains(text), "{body}: {reported}");
     }
     // Several at once, unless two would have one name.
     let (_, made) = world.ask("POST", &format!("{GROUPS}?names=other"), None).await;
@@ -103,7 +103,7 @@ async fn groups_are_listed_renamed_destroyed_recovered_and_eradicated() {
     assert_eq!(world.ask("PATCH", &vg, Some(no_limits)).await.0, 200);
     for (method, query, body, text) in [
         ("POST", "names=vg", json!({}), "Volume group already exists."),
-        ("POST", "names=a/b", json!({}), "must not hold '/'"),
+        ("POST", "names=a/b", json!({}), "must not contain '/'"),
         ("POST", "names=x", json!({"qos": {"iops_limit": 99}}), "IOPS are limited to 100"),
         ("PATCH", "names=vg", json!({"qos": {"iops_limit": 99}}), "IOPS are limited to 100"),
         ("PATCH", "names=vg", json!({"qos": {}, "name": "y"}), "not both"),
@@ -113,15 +113,15 @@ async fn groups_are_listed_renamed_destroyed_recovered_and_eradicated() {
             json!({"priority_adjustment": {"priority_adjustment_value": 10}}),
             "A priority of a volume group: not",
         ),
-        ("PATCH", "names=vg", json!({"name": "x", "destroyed": true}), "Nothing else"),
+        ("PATCH", "names=vg", json!({"name": "x", "destroyed": true}), "no other change"),
         ("PATCH", "names=none", json!({}), "Volume group does not exist."),
         ("GET", "names=vg&destroyed=true", json!({}), "Volume group does not exist."),
         ("DELETE", "names=vg", json!({}), "is not destroyed"),
     ] {
         let path = format!("{GROUPS}?{query}");
         let (status, refused) = world.ask(method, &path, Some(body)).await;
-        let told = refused["errors"][0]["message"].as_str().unwrap_or_default();
-        assert!(status == 400 && told.contains(text), "{method} {query}: {refused}");
+        let reported = refused["errors"][0]["message"].as_str().unwrap_or_default();
+        assert!(status == 400 && reported.contains(text), "{method} {query}: {refused}");
     }
     let (_, renamed) = world.ask("PATCH", &vg, Some(json!({"name": "new"}))).await;
     assert_eq!(names(&renamed), ["new"]);
@@ -139,8 +139,8 @@ async fn groups_are_listed_renamed_destroyed_recovered_and_eradicated() {
     );
     let one = json!({"destroyed": false});
     let (status, refused) = world.ask("PATCH", &format!("{VOLUMES}?names=new/a"), Some(one)).await;
-    let told = &refused["errors"][0]["message"];
-    assert_eq!((status, told), (400, &json!("Volume group has been destroyed.")));
+    let reported = &refused["errors"][0]["message"];
+    assert_eq!((status, reported), (400, &json!("Volume group has been destroyed.")));
     assert_eq!(world.ask("PATCH", &new, Some(json!({"destroyed": false}))).await.0, 200);
     assert_eq!(volume("new/a").await.1["items"][0]["destroyed"], false);
     assert_eq!(world.ask("PATCH", &new, Some(json!({"destroyed": true}))).await.0, 200);
@@ -151,7 +151,7 @@ async fn groups_are_listed_renamed_destroyed_recovered_and_eradicated() {
 }
 
 #[tokio::test]
-async fn a_group_has_limits_of_its_own() {
+async fn a_volume_group_has_its_own_limits() {
     let world = world().await;
     let vg = format!("{GROUPS}?names=vg");
     let limited = json!({"qos": {"iops_limit": 1000, "bandwidth_limit": 1 << 20}});

@@ -35,7 +35,7 @@ pub(crate) fn check_shown(count: usize) -> Result<(), Error> {
         return Ok(());
     }
     let text = format!(
-        "These are more than {CONNECTIONS_SHOWN_MAX} connections. Name fewer hosts or volumes, or \
+        "There are more than {CONNECTIONS_SHOWN_MAX} connections. Name fewer hosts or volumes, or \
          read them page by page."
     );
     Err(Error::invalid("too_many_connections", text))

@@ -1,4 +1,4 @@
-//! The first connections of a new volume, made with it in one commit.
+//! The first connections of a new volume, created with it in one commit.
 
 use block::VolumeId;
 use store::Change;
@@ -33,7 +33,10 @@ impl FirstLuns {
         check_all(&to.hosts)?;
         check_all(&to.host_groups)?;
         if to.hosts.len() + to.host_groups.len() > CHANGES_MAX {
-            return Err(Error::TooManyAtOnce { what: "connections are made", limit: CHANGES_MAX });
+            return Err(Error::TooManyAtOnce {
+                what: "connections are created",
+                limit: CHANGES_MAX,
+            });
         }
         let (mut luns, mut host_luns) = (SharedLuns::default(), HostLuns::default());
         let mut host_groups = Vec::new();
@@ -47,7 +50,7 @@ impl FirstLuns {
             let is_named = |(of, _): &(HostGroupId, u16)| entry.host.group == Some(*of);
             if host_groups.iter().any(is_named) {
                 let host = &entry.host.name;
-                let text = format!("Host {host} is in a host group that is named besides.");
+                let text = format!("Host {host} is in a host group that is also named.");
                 return Err(Error::invalid("named_twice", text));
             }
             hosts.push((id, host_luns.assign(state, id, entry, None)?));
@@ -55,7 +58,7 @@ impl FirstLuns {
         Ok(Self { hosts, host_groups })
     }
 
-    /// Adds them to the change that makes the volume.
+    /// Adds them to the change that creates the volume.
     pub(crate) fn add(&self, volume: VolumeId, change: &mut Change) -> Result<(), Error> {
         for (host, lun) in &self.hosts {
             let row = record::connection(*lun)?;

@@ -167,7 +167,7 @@ impl HostLuns {
         Ok(lun)
     }
 
-    /// Assigns a free LUN that was asked for. Returns whether this change has not assigned it yet.
+    /// Assigns a requested LUN, which is free. Returns whether this change has not assigned it yet.
     pub(super) fn take(&mut self, state: &State, id: HostId, host: &HostEntry, lun: u16) -> bool {
         self.of(state, id, host).taken.insert(lun)
     }

@@ -30,16 +30,16 @@ use crate::values::name::HostGroupName;
 pub struct HostGroupInfo {
     /// Its current name.
     pub name: String,
-    /// The names of its hosts, in the order in which they were made.
+    /// The names of its hosts, in the order of their creation.
     pub hosts: Vec<String>,
     /// The number of volumes connected to it.
     pub connection_count: usize,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: u64,
 }
 
 impl Array {
-    /// Makes host groups without hosts; durable when it returns.
+    /// Creates host groups without hosts; durable when it returns.
     ///
     /// # Errors
     /// `host_group_exists`, `named_twice`, `limit_reached`, and those of the store.
@@ -60,7 +60,7 @@ impl Array {
         self.change_all(names, plan, show_host_group)
     }
 
-    /// Renames a host group. Its hosts and connections stay.
+    /// Renames a host group. Its hosts and connections do not change.
     ///
     /// # Errors
     /// `no_such_host_group`, `host_group_exists`, and those of the store.

@@ -15,7 +15,7 @@ use crate::values::chap::{Chap, ChapChange};
 use crate::values::name::{HostName, InitiatorName};
 use crate::values::personality::Personality;
 
-/// A host to make.
+/// A host to create.
 #[derive(Clone, Debug)]
 pub struct NewHost {
     /// Its name, which no other host has.
@@ -63,7 +63,7 @@ pub struct HostInfo {
     pub chap_target_user: Option<String>,
     /// Its operating system, if it was set.
     pub personality: Option<Personality>,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: u64,
     /// The host group that it is in.
     pub host_group: Option<String>,
@@ -72,7 +72,7 @@ pub struct HostInfo {
 }
 
 impl Array {
-    /// Makes a host; durable when it returns.
+    /// Creates a host; durable when it returns.
     ///
     /// # Errors
     /// `host_exists`, `initiator_in_use`, `invalid_initiator`, `limit_reached`, and those of the
@@ -81,7 +81,7 @@ impl Array {
         self.change(|state| plan_host(state, 0, new), show_new_host)
     }
 
-    /// Changes a host; its connections stay.
+    /// Changes a host; its connections do not change.
     ///
     /// # Errors
     /// Those of [`Array::create_host`], and `no_such_host`.
@@ -146,7 +146,7 @@ fn check_initiators(
     Ok(())
 }
 
-/// Plans a host. `before`: the number of hosts that the same commit makes before this one.
+/// Plans a host. `before`: the number of hosts that the same commit creates before this one.
 pub(crate) fn plan_host(
     state: &State,
     before: usize,

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::state::State;
 
 impl Array {
-    /// Makes hosts.
+    /// Creates hosts.
     ///
     /// # Errors
     /// Those of [`Array::create_host`]; `named_twice`; `only_one` for initiators.

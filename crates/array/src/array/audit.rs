@@ -1,4 +1,4 @@
-//! The audit log: who asked for which change, and the outcome. A ring in the pool.
+//! The audit log: who requested which change, and the outcome. A ring in the pool.
 //!
 //! Code that acts for a user calls [`Array::attributed`]. The first change that it commits contains
 //! the entry in the same commit, so there is no change without its entry, even after a crash. If

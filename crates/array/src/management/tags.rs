@@ -82,7 +82,7 @@ impl Array {
             state.tags.check_room(after.saturating_sub(before))?;
             let bytes = |row: &Row| row.1.as_ref().map_or(0, Vec::len);
             if change.config.iter().map(bytes).sum::<usize>() > CHANGE_BYTES_MAX {
-                let text = "These are too many tags for one request. Name fewer objects at once.";
+                let text = "There are too many tags for one request. Name fewer objects at once.";
                 return Err(Error::invalid("too_many_tags", text));
             }
             Ok((change, planned))

@@ -20,7 +20,7 @@ use crate::values::name::UserName;
 use crate::values::text::shown;
 
 impl Array {
-    /// Makes a user, without a token or a password; durable when it returns.
+    /// Creates a user, without a token or a password; durable when it returns.
     ///
     /// # Errors
     /// `user_exists`, `limit_reached`, and those of the store.
@@ -33,7 +33,7 @@ impl Array {
         self.create_user_with(name, role, None, created_ms)
     }
 
-    /// Makes a user, without a token, with a password if one is given.
+    /// Creates a user, without a token, with a password if one is given.
     ///
     /// # Errors
     /// Those of [`Array::create_user`].
@@ -113,7 +113,7 @@ impl Array {
     /// `no_such_user`, `token_exists`, `limit_reached`, `invalid_expiry`, and those of the store.
     pub fn create_token(&self, user: &str, new: NewToken) -> Result<TokenInfo, Error> {
         if new.expires_ms.is_some_and(|expires_ms| expires_ms <= new.created_ms) {
-            let text = "The token would have expired already. Give it a time to come.";
+            let text = "The token would have expired already. Give a time in the future.";
             return Err(Error::invalid("invalid_expiry", text));
         }
         let name = new.name.to_string();

@@ -1,4 +1,4 @@
-//! Entries of the audit log: who asked for which change, and the outcome.
+//! Entries of the audit log: who requested which change, and the outcome.
 
 use super::users::Role;
 use crate::values::text::one_line;

@@ -15,6 +15,6 @@ pub(crate) fn check_lun_range(lun: u16) -> Result<(), Error> {
     if (LUN_MIN..=LUN_MAX).contains(&lun) {
         return Ok(());
     }
-    let text = format!("A LUN is from {LUN_MIN} to {LUN_MAX}; {lun} was asked for.");
+    let text = format!("A LUN is from {LUN_MIN} to {LUN_MAX}; {lun} was requested.");
     Err(Error::invalid("invalid_lun", text))
 }

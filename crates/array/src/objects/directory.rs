@@ -46,7 +46,9 @@ impl DirectoryUri {
         });
         let refuse = || {
             let text = shown(text);
-            invalid(format!("{text} is no directory: give ldaps://HOST[:PORT] or ldap://…"))
+            invalid(format!(
+                "{text} is not the URI of a directory: give ldaps://HOST[:PORT] or ldap://…"
+            ))
         };
         let (is_tls, HostPlace { host, port }) = parts.ok_or_else(refuse)?;
         let port = port.unwrap_or(if is_tls { TLS_PORT } else { PORT });
@@ -195,7 +197,7 @@ impl Directory {
         // A user who may not know the password must not be able to redirect it.
         let goes_elsewhere = (&new.uris, &new.bind_user) != (&self.uris, &self.bind_user);
         if goes_elsewhere && !is_new_password && !new.bind_password.is_empty() {
-            return refused("With another server or user give the password of the user again.");
+            return refused("With another server or user, give the password of the user again.");
         }
         new.check()?;
         if new != *self {
@@ -215,7 +217,7 @@ impl Directory {
             ("base DN", &*self.base_dn),
             ("user to bind as", &self.bind_user),
             ("password to bind with", self.bind_password.expose()),
-            ("attribute of logins", &self.user_login),
+            ("login attribute", &self.user_login),
             ("object class of users", &self.user_class),
         ];
         for DirectoryGroup { group, base } in &self.groups {

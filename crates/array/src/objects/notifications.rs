@@ -150,7 +150,7 @@ impl Relay {
         // A user who may not know the password must not be able to redirect it.
         let goes_elsewhere = (&new.host, &new.user) != (&self.host, &self.user);
         if goes_elsewhere && !is_new_password && !new.password.expose().is_empty() {
-            return refused("With another relay or user give the password again.");
+            return refused("With another relay or user, give the password again.");
         }
         new.check()?;
         Ok(new)
@@ -159,9 +159,7 @@ impl Relay {
     /// Checks each setting, and their combination.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if !self.host.is_empty() && self.place().is_none() {
-            return refused(
-                "The relay is HOST or HOST:PORT; an address of IPv6 is [ADDRESS]:PORT.",
-            );
+            return refused("The relay is HOST or HOST:PORT; an IPv6 address is [ADDRESS]:PORT.");
         }
         if !self.sender_domain.is_empty() {
             check_sender_domain(&self.sender_domain)?;

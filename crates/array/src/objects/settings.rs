@@ -113,7 +113,7 @@ pub(crate) fn check_delay(seconds: u64) -> Result<(), Error> {
         return Ok(());
     }
     let text = format!(
-        "What is destroyed can be recoverable for 1 second to 30 days; not {seconds} seconds."
+        "Destroyed objects can be recoverable for 1 second to 30 days; not {seconds} seconds."
     );
     Err(Error::invalid("invalid_delay", text))
 }

@@ -18,11 +18,11 @@ pub(crate) struct SnapshotRecord {
     /// The volume.
     pub(crate) source: VolumeId,
     pub(crate) suffix: Suffix,
-    /// The group with which it was made, which it does not outlive.
+    /// The group with which it was taken, which it does not outlive.
     pub(crate) group: Option<GroupId>,
     /// Whether the retention of its group applies to it.
     pub(crate) retained: bool,
-    /// The size of the volume when it was made.
+    /// The size of the volume at that time.
     pub(crate) size: SectorCount,
     pub(crate) created_ms: u64,
     /// If it was destroyed separately: when it is eradicated, in milliseconds since 1970.

@@ -134,7 +134,7 @@ impl SnmpManager {
         // Version 3 sends no secrets.
         let is_told = matches!(self.security, SnmpSecurity::V2c { .. });
         if is_moved && is_told && change.community.is_none() {
-            return Err(invalid("With another host give the community again."));
+            return Err(invalid("With another host, give the community again."));
         }
         self.clone().with(change)
     }
@@ -150,10 +150,12 @@ impl SnmpManager {
             || change.privacy_passphrase.is_some();
         match &self.security {
             SnmpSecurity::V2c { .. } if is_of_v3 => {
-                return Err(invalid("A user and passphrases are of version 3; this is v2c."));
+                return Err(invalid(
+                    "A user and passphrases are for version 3; this manager is of v2c.",
+                ));
             }
             SnmpSecurity::V3 { .. } if change.community.is_some() => {
-                return Err(invalid("A community is of version 2c; this manager is of v3."));
+                return Err(invalid("A community is for version 2c; this manager is of v3."));
             }
             _ => {}
         }
@@ -203,7 +205,7 @@ impl SnmpManager {
                     text("passphrase of privacy", secret.expose(), PASSPHRASE_CHARS)?;
                 }
                 match privacy.is_some() && auth.is_none() {
-                    true => Err(invalid("Messages that are encrypted are authenticated, too.")),
+                    true => Err(invalid("Encrypted messages must be authenticated, too.")),
                     false => Ok(()),
                 }
             }

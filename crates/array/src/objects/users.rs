@@ -49,7 +49,8 @@ impl Role {
         let found = Self::ALL.into_iter().find(|role| role.name() == text);
         found.ok_or_else(|| {
             let shown = shown(text);
-            let text = format!("{shown} is no role; roles: array_admin, storage_admin, readonly.");
+            let text =
+                format!("{shown} is not a role; roles are array_admin, storage_admin, readonly.");
             Error::invalid("invalid_role", text)
         })
     }
@@ -156,9 +157,9 @@ pub struct UserInfo {
     pub role: Role,
     /// Whether it is [`BUILT_IN_USER`].
     pub is_built_in: bool,
-    /// When it was made, in milliseconds since 1970; `None` for the built-in one.
+    /// When it was created, in milliseconds since 1970; `None` for the built-in one.
     pub created_ms: Option<u64>,
-    /// Its API tokens, in the order in which they were made.
+    /// Its API tokens, in the order of their creation.
     pub tokens: Vec<TokenInfo>,
     /// Whether it has a password.
     pub has_password: bool,
@@ -171,7 +172,7 @@ pub struct TokenInfo {
     pub user: String,
     /// Its name, unique among the user's tokens.
     pub name: String,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: u64,
     /// When it expires, in milliseconds since 1970; `None` if it does not.
     pub expires_ms: Option<u64>,
@@ -188,7 +189,7 @@ pub struct UserUpdate {
     pub password: Option<Option<PasswordHash>>,
 }
 
-/// An API token to make.
+/// An API token to create.
 #[derive(Clone, Debug)]
 pub struct NewToken {
     /// See [`TokenInfo::name`].

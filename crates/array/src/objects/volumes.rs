@@ -32,13 +32,13 @@ pub(crate) struct VolumeRecord {
     /// Its own setting; the array's applies as well.
     pub(crate) offloads: Offloads,
     pub(crate) limits: VolumeLimits,
-    /// The object that it was made from.
+    /// The object that it was created from.
     pub(crate) source: Option<SourceRecord>,
     /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
     pub(crate) eradicate_ms: Option<u64>,
 }
 
-/// The object that a volume was made from, or last overwritten with.
+/// The object that a volume was created from, or last overwritten with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SourceRecord {
     /// The volume or the snapshot, which may be gone.

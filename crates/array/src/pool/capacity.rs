@@ -45,7 +45,7 @@ impl Array {
         let _turn = self.turn();
         let whole = capacity_bytes / BLOCK_BYTES * BLOCK_BYTES;
         let invalid = |why: String| {
-            let text = format!("The pool can't become {capacity_bytes} bytes big: {why}.");
+            let text = format!("The pool can't grow to {capacity_bytes} bytes: {why}.");
             Error::invalid("invalid_size", text)
         };
         self.backing().grow(whole).map_err(|error| match error {

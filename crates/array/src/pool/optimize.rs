@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::error::Error;
 
 impl Array {
-    /// Begins a background pass of reduction. It merges blocks that are stored twice, and
+    /// Begins a background pass of reduction. It merges duplicate blocks, and
     /// recompresses data that was compressed quickly.
     ///
     /// # Errors
@@ -18,7 +18,7 @@ impl Array {
         Ok(self.backing().optimize_status())
     }
 
-    /// Stops the running background pass, if any; what it has done is kept.
+    /// Stops the running background pass, if any; its results are kept.
     pub fn stop_optimize(&self) -> OptimizeStatus {
         self.backing().optimize_stop();
         self.backing().optimize_status()

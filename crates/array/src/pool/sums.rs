@@ -160,7 +160,7 @@ impl SpaceSums<'_> {
             return Ok(());
         }
         let text = format!(
-            "These are more than {} connections to add up. Name fewer objects, or read smaller \
+            "There are more than {} connections to add up. Name fewer objects, or read smaller \
              pages.",
             self.limit
         );
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unique_to_several_is_known_only_if_they_share_nothing() {
+    fn the_unique_bytes_of_several_volumes_are_known_only_if_they_share_nothing() {
         let (alone, sharing) = (part(Some((10, 10))), part(Some((10, 15))));
         for (parts, unique_bytes) in [
             (vec![], Some(0)),

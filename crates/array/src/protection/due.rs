@@ -92,6 +92,6 @@ impl Array {
 /// Returns the deed that the audit log records for objects eradicated after their delay.
 fn by_the_clock(time_ms: u64, names: String) -> Deed {
     let [user, origin, method, path] =
-        ["array", "clock", "ERADICATE", "(its time is over)"].map(str::to_owned);
+        ["array", "clock", "ERADICATE", "(its delay is over)"].map(str::to_owned);
     Deed { time_ms, user, role: Role::ArrayAdmin, origin, method, path, names }
 }

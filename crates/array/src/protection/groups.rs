@@ -66,9 +66,9 @@ pub struct GroupInfo {
     pub schedule: SnapshotSchedule,
     /// When the next snapshots are due, in milliseconds since 1970, if the schedule is on.
     pub next_ms: Option<u64>,
-    /// For how long snapshots are kept.
+    /// How long snapshots are kept.
     pub retention: Retention,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: u64,
     /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
     pub eradicate_ms: Option<u64>,
@@ -133,7 +133,7 @@ impl Array {
     }
 }
 
-/// Plans a new group. `before`: the number of groups that the same commit makes before this one.
+/// Plans a new group. `before`: the number of groups that the same commit creates before this one.
 pub(crate) fn plan_new(
     state: &State,
     before: usize,

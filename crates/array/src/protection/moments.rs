@@ -31,7 +31,7 @@ pub struct GroupSnapshotInfo {
     pub snapshots: Vec<VolumeId>,
     /// Whether the retention of the group applies to it.
     pub retained: bool,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: u64,
     /// If it is destroyed, or its group is: when it is eradicated, in milliseconds since 1970.
     pub eradicate_ms: Option<u64>,

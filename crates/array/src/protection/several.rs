@@ -8,7 +8,7 @@ use crate::state::State;
 use crate::values::name::GroupName;
 
 impl Array {
-    /// Makes groups without volumes.
+    /// Creates groups without volumes.
     ///
     /// # Errors
     /// Those of [`Array::create_group`], and `named_twice`.

@@ -63,11 +63,10 @@ const CLOSED: &str = "closed";
 
 pub(super) fn decode_alert(key: &[u8], row: AlertRow) -> Result<Alert, Error> {
     if alert_key(row.number) != key {
-        return Err(damaged(key, "the alert belongs elsewhere"));
+        return Err(damaged(key, "the key is that of another alert"));
     }
-    let severity = |name: &str| {
-        Severity::of_name(name).ok_or_else(|| damaged(key, "a severity that nobody knows"))
-    };
+    let severity =
+        |name: &str| Severity::of_name(name).ok_or_else(|| damaged(key, "unknown severity"));
     let code = AlertCode::of_number(row.code);
     let state = AlertState::of_name(&row.state);
     let told = match row.told.as_deref() {
@@ -78,13 +77,13 @@ pub(super) fn decode_alert(key: &[u8], row: AlertRow) -> Result<Alert, Error> {
     Ok(Alert {
         number: row.number,
         condition: Condition {
-            code: code.ok_or_else(|| damaged(key, "a code that nobody knows"))?,
+            code: code.ok_or_else(|| damaged(key, "unknown code"))?,
             component: row.component,
             severity: severity(&row.severity)?,
             actual: row.actual,
             expected: row.expected,
         },
-        state: state.ok_or_else(|| damaged(key, "a state that nobody knows"))?,
+        state: state.ok_or_else(|| damaged(key, "unknown state"))?,
         created_ms: row.created_ms,
         updated_ms: row.updated_ms,
         closed_ms: row.closed_ms,

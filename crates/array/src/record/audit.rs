@@ -44,7 +44,7 @@ pub(crate) fn audit(entry: &AuditEntry) -> Result<Vec<u8>, Error> {
 
 pub(super) fn decode_audit(key: &[u8], row: AuditRow) -> Result<AuditEntry, Error> {
     if audit_key(row.number) != key {
-        return Err(damaged(key, "the entry belongs elsewhere"));
+        return Err(damaged(key, "the key is that of another entry"));
     }
     let AuditRow { number, time_ms, user, origin, method, path, names, outcome, .. } = row;
     let role = role(key, &row.role)?;

@@ -85,7 +85,7 @@ pub(super) fn decode_directory(key: &[u8], row: DirectoryRow) -> Result<Director
     for RoleRow { role: name, group, base } in row.roles {
         let role = role(key, &name)?;
         if !found.group(role).group.is_empty() {
-            return Err(damaged(key, "a role is there twice"));
+            return Err(damaged(key, "a role appears twice"));
         }
         found.set_group(role, DirectoryGroup { group, base });
     }

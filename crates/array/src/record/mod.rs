@@ -8,7 +8,7 @@
 //! 'h' host id (8)                         host, with its CHAP secrets
 //! 'c' host id (8) volume id (8)           connection
 //! 'r' volume id (8) number (8)            reservations, of earlier versions: a part, from 0
-//! 'S' …                                   what the target keeps of hosts: not JSON
+//! 'S' …                                   host states that the target stores: not JSON
 //! 'n' volume id (8)                       snapshot
 //! 'g' group id (8)                        group of volumes
 //! 'T' volume id (8)                       tags of a volume or a snapshot
@@ -178,7 +178,7 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
             Ok(Stored::Reservations(VolumeId(volume), number, part))
         }
         [TARGET_STATE_KEY, ..] => {
-            let found = StateKey::decode(key).map_err(|_| damaged(key, "nobody knows this key"))?;
+            let found = StateKey::decode(key).map_err(|_| damaged(key, "unknown key"))?;
             Ok(Stored::TargetState(found, value.to_vec()))
         }
         [b'n', rest @ ..] => {
@@ -221,6 +221,6 @@ fn decode_managed(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
         [b'N'] => {
             notifications::decode_notifications(key, parse(key, value)?).map(Stored::Notifications)
         }
-        _ => Err(damaged(key, "nobody knows this key")),
+        _ => Err(damaged(key, "unknown key")),
     }
 }

@@ -140,7 +140,7 @@ pub(super) fn decode_notifications(
         && server_count <= SYSLOG_SERVERS_MAX
         && manager_count <= SNMP_MANAGERS_MAX;
     if !is_whole || !is_bounded {
-        return Err(damaged(key, "there are too many receivers, or one is there twice"));
+        return Err(damaged(key, "too many receivers, or a duplicate"));
     }
     Ok(Notifications { relay, watchers, servers, managers, snmp_boots: row.snmp_boots })
 }

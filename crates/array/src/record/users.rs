@@ -79,7 +79,7 @@ pub(super) fn decode_user(key: &[u8], row: UserRow) -> Result<User, Error> {
 }
 
 pub(super) fn role(key: &[u8], name: &str) -> Result<Role, Error> {
-    Role::parse(name).map_err(|_| damaged(key, "a role that nobody knows"))
+    Role::parse(name).map_err(|_| damaged(key, "unknown role"))
 }
 
 fn hash(hex: &str) -> Option<TokenHash> {

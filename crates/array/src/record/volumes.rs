@@ -61,7 +61,7 @@ pub(super) fn off(offloads: Offloads) -> Vec<String> {
 pub(super) fn decode_off(key: &[u8], names: &[String]) -> Result<Offloads, Error> {
     names.iter().try_fold(Offloads::ALL, |on, name| match Offload::named(name) {
         Some(offload) => Ok(on.with(offload, false)),
-        None => Err(damaged(key, "an offload that nobody knows")),
+        None => Err(damaged(key, "unknown offload")),
     })
 }
 

@@ -47,7 +47,7 @@ impl State {
         container: Container,
     ) -> Result<(), Error> {
         if self.containers.any(id.kind, container.name.as_str()).is_ok() {
-            let what = format!("two {} are called {}", id.kind.plural(), container.name);
+            let what = format!("two {} are named {}", id.kind.plural(), container.name);
             return Err(Error::Damaged(what));
         }
         self.containers.replace(id, container);

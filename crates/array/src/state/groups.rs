@@ -49,14 +49,14 @@ impl State {
 
     pub(crate) fn load_group(&mut self, id: GroupId, mut group: Group) -> Result<(), Error> {
         if self.group_names.contains_key(&group.name.key()) {
-            return Err(Error::Damaged(format!("two groups are called {}", group.name)));
+            return Err(Error::Damaged(format!("two groups are named {}", group.name)));
         }
         let members = &mut group.members;
         members.volumes.retain(|id| self.volumes.contains_key(id));
         let has_hosts = members.hosts.iter().all(|id| self.hosts.contains_key(id));
         let mut host_groups = members.host_groups.iter();
         if !has_hosts || !host_groups.all(|id| self.host_groups.by_id.contains_key(id)) {
-            let what = format!("a host or a host group of group {} is not there", group.name);
+            let what = format!("a host or a host group of group {} does not exist", group.name);
             return Err(Error::Damaged(what));
         }
         self.replace_group(id, group);

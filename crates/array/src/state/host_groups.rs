@@ -60,7 +60,7 @@ impl State {
         group: HostGroup,
     ) -> Result<(), Error> {
         if self.host_groups.names.contains_key(&group.name.key()) {
-            return Err(Error::Damaged(format!("two host groups are called {}", group.name)));
+            return Err(Error::Damaged(format!("two host groups are named {}", group.name)));
         }
         self.replace_host_group(id, group);
         Ok(())
@@ -83,7 +83,8 @@ impl State {
             (is_free && entry.record.eradicate_ms.is_none()).then_some(())
         };
         if fits().is_none() {
-            let what = format!("host group {}, LUN {lun} and volume {volume} don't fit", id.0);
+            let what =
+                format!("host group {}, LUN {lun} and volume {volume} are inconsistent", id.0);
             return Err(Error::Damaged(what));
         }
         self.connect_group(id, volume, lun);

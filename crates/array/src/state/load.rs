@@ -101,17 +101,17 @@ impl State {
         let fits =
             stored.map(|status| (status.size, status.snapshot)) == Some((volume.size, false));
         if !fits && !lost {
-            let what = format!("volume {name} is not in the store with the size it should have");
+            let what = format!("the store has no volume {name} of this size");
             return Err(Error::Damaged(what));
         }
         if self.volume_names.contains_key(&volume.name.key()) {
-            return Err(Error::Damaged(format!("two volumes are called {name}")));
+            return Err(Error::Damaged(format!("two volumes are named {name}")));
         }
         let container = volume.name.container();
         if let Some((kind, container)) = container
             && self.containers.any(kind, container).is_err()
         {
-            let what = format!("the {} of volume {name} is not there", kind.one());
+            let what = format!("the {} of volume {name} does not exist", kind.one());
             return Err(Error::Damaged(what));
         }
         self.insert_volume(volume);
@@ -153,10 +153,10 @@ impl State {
             return Err(Error::Damaged(format!("two hosts have the initiator {taken}")));
         }
         if self.host_names.contains_key(&host.name.key()) {
-            return Err(Error::Damaged(format!("two hosts are called {}", host.name)));
+            return Err(Error::Damaged(format!("two hosts are named {}", host.name)));
         }
         if host.group.is_some_and(|id| !self.host_groups.by_id.contains_key(&id)) {
-            return Err(Error::Damaged(format!("the group of host {} is not there", host.name)));
+            return Err(Error::Damaged(format!("the group of host {} does not exist", host.name)));
         }
         self.insert_host(id, host);
         Ok(())
@@ -191,7 +191,8 @@ impl State {
                 Ok(())
             }
             _ => {
-                let what = format!("host {}, LUN {lun} and volume {volume} don't fit", host.0);
+                let what =
+                    format!("host {}, LUN {lun} and volume {volume} are inconsistent", host.0);
                 Err(Error::Damaged(what))
             }
         }
@@ -208,5 +209,5 @@ fn add_part<T>(all: &mut Parts<T>, volume: VolumeId, number: u64, part: T) -> Re
 }
 
 fn no_host_state(volume: VolumeId) -> Error {
-    Error::Damaged(format!("what is kept of the hosts of volume {volume} doesn't fit"))
+    Error::Damaged(format!("the host states of volume {volume} are inconsistent"))
 }

@@ -88,17 +88,17 @@ impl State {
         let fits =
             stored.map(|status| (status.size, status.snapshot)) == Some((snapshot.size, true));
         if !fits && !lost {
-            return refuse("is not in the store with the size it should have");
+            return refuse("is not in the store with this size");
         }
         match self.volumes.get(&snapshot.source) {
-            None => return refuse("is of a volume that is not there"),
+            None => return refuse("is of a volume that does not exist"),
             Some(volume) if volume.snapshots.contains_key(&snapshot.key()) => {
                 return refuse("has the name of another");
             }
             Some(_) => {}
         }
         if snapshot.group.is_some_and(|id| !self.groups.contains_key(&id)) {
-            return refuse("is of a group that is not there");
+            return refuse("is of a group that does not exist");
         }
         if Serial::new(&self.pool_id, id).is_none() {
             return refuse("has an id that is too big");

@@ -9,7 +9,7 @@ use crate::objects::tags::TagMap;
 impl State {
     pub(crate) fn load_tags(&mut self, id: VolumeId, tags: TagMap) -> Result<(), Error> {
         if !self.volumes.contains_key(&id) && !self.snapshots.contains_key(&id) {
-            return Err(Error::Damaged(format!("tags of {id}, which is not there")));
+            return Err(Error::Damaged(format!("tags of {id}, which does not exist")));
         }
         self.tags.replace(id, tags);
         Ok(())

@@ -45,7 +45,7 @@ impl Users {
         let name = user.name.key();
         let is_wrong_admin = name == BUILT_IN_USER && user.role != Role::ArrayAdmin;
         if is_wrong_admin || user.tokens.iter().any(|token| self.held.contains_key(&token.hash)) {
-            return Err(Error::Damaged(format!("user {name} contradicts what is there")));
+            return Err(Error::Damaged(format!("user {name} contradicts another record")));
         }
         self.replace(user);
         Ok(())

@@ -23,7 +23,7 @@ fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
 }
 
 #[test]
-fn an_admin_is_always_there() {
+fn the_built_in_admin_always_exists() {
     let (store, array) = new_array();
     let admin = array.user("Admin").unwrap();
     assert!(admin.is_built_in && admin.role == Role::ArrayAdmin && admin.tokens.is_empty());
@@ -39,7 +39,7 @@ fn an_admin_is_always_there() {
 }
 
 #[test]
-fn tokens_are_known_until_they_expire_or_are_withdrawn_and_are_not_stored() {
+fn tokens_are_valid_until_expiry_or_withdrawal_and_are_not_stored() {
     let (store, array) = new_array();
     array.create_user(user("anna"), Role::StorageAdmin, 5).unwrap();
     let made = array.create_token("anna", token("laptop", "open sesame", Some(100))).unwrap();
@@ -95,7 +95,7 @@ fn users_and_tokens_are_bounded_and_listed_by_name() {
 }
 
 #[test]
-fn a_refused_change_of_a_user_leaves_all_as_it_was() {
+fn a_refused_change_of_a_user_has_no_effect() {
     let (store, array) = new_array();
     array.create_user(user("anna"), Role::ReadOnly, 5).unwrap();
     array.create_token("anna", token("a", "friend", None)).unwrap();
@@ -149,7 +149,7 @@ fn a_change_and_its_entry_are_one_commit() {
     let refused = done(&array, deed("/v1/volumes/a"), || array.destroy_volume("a", 5));
     assert_eq!(code(refused), "no_such_volume");
     done(&array, deed("/v1/pool/scrub"), || Ok(())).unwrap();
-    let told = |array: &Array| -> Vec<(u64, String, String)> {
+    let reported = |array: &Array| -> Vec<(u64, String, String)> {
         let log = array.audit_log(None, 10).into_iter();
         log.map(|entry| (entry.number, entry.deed.path, entry.outcome)).collect()
     };
@@ -160,15 +160,15 @@ fn a_change_and_its_entry_are_one_commit() {
         row(2, "/v1/volumes/a", "done"),
         row(1, "/v1/volumes", "done"),
     ];
-    assert_eq!(told(&array), expected);
+    assert_eq!(reported(&array), expected);
     assert_eq!(array.audit_log(Some(3), 1)[0].number, 2);
     let again = Array::open(store, false).unwrap();
-    assert_eq!(told(&again), expected);
+    assert_eq!(reported(&again), expected);
     assert_eq!(again.audit_log(None, 10), array.audit_log(None, 10));
 }
 
 #[test]
-fn what_was_done_before_a_refusal_is_entered_too() {
+fn work_before_a_refusal_is_in_the_audit_log() {
     let (store, array) = new_array();
     array.create_volume(new_volume("a", 4096)).unwrap();
     let refused = done(&array, deed("/x"), || {
@@ -281,7 +281,7 @@ fn a_password_is_kept_changed_and_removed() {
 }
 
 #[test]
-fn only_a_hash_of_argon2id_is_taken_and_a_record_from_before_has_none() {
+fn only_argon2id_hashes_are_accepted_and_old_records_have_none() {
     let long = format!("$argon2id${}", "x".repeat(256));
     for bad in ["", "horse", "$argon2i$v=19$m=8,t=1,p=1$c2FsdA$aGFzaA", "$argon2id$ä", &long] {
         assert_eq!(PasswordHash::new(bad), None, "{bad}");

@@ -30,13 +30,13 @@ fn watch(array: &Array, seen: &[Seen], now_ms: u64) {
 }
 
 #[test]
-fn a_condition_that_comes_and_goes_is_one_alert() {
+fn an_intermittent_condition_is_one_alert() {
     let (store, array) = new_array();
     let seen = [holds(AlertCode::HostOnePath, "esx1")];
     watch(&array, &seen, 1000);
     let opened = array.alert(1).unwrap();
     assert_eq!((opened.state, opened.created_ms, opened.flagged), (AlertState::Open, 1000, true));
-    assert_eq!(opened.summary(), "Host esx1 has one path only.");
+    assert_eq!(opened.summary(), "Host esx1 has only one path.");
     let commits = store.changes.lock().len();
     watch(&array, &seen, 2000);
     assert_eq!(store.changes.lock().len(), commits, "nothing has changed");
@@ -57,7 +57,7 @@ fn a_condition_that_comes_and_goes_is_one_alert() {
 }
 
 #[test]
-fn an_unsure_condition_neither_opens_nor_closes_an_alert() {
+fn an_unknown_condition_neither_opens_nor_closes_an_alert() {
     let (_, array) = new_array();
     watch(&array, &[holds(AlertCode::NoReclaim, "esx1")], 0);
     let unsure = [Seen::Unsure(AlertCode::NoReclaim, "esx1".into())];
@@ -119,7 +119,7 @@ fn an_alert_closed_by_hand_stays_closed_while_the_condition_lasts() {
 }
 
 #[test]
-fn flags_are_set_for_all_that_are_named_or_none() {
+fn flags_are_set_for_all_named_alerts_or_none() {
     let (_, array) = new_array();
     watch(&array, &[holds(AlertCode::Damage, "pool")], 0);
     assert_eq!(array.flag_alerts(&[1, 7], false).unwrap_err().code(), "no_such_alert");
@@ -147,7 +147,7 @@ fn a_failed_store_is_reported_and_written_when_it_works_again() {
 }
 
 #[test]
-fn an_alert_is_there_at_once_while_changes_wait_for_the_device() {
+fn an_alert_is_opened_at_once_while_changes_wait_for_the_device() {
     let (store, array) = new_array();
     watch(&array, &[holds(AlertCode::HostGone, "esx1")], 0);
     let number = all(&array)[0].number;
@@ -182,7 +182,7 @@ fn an_alert_is_there_at_once_while_changes_wait_for_the_device() {
 }
 
 #[test]
-fn what_is_kept_is_bounded() {
+fn kept_alerts_are_bounded() {
     let (store, array) = new_array();
     let many: Vec<Seen> =
         (0..ALERTS_OPEN_MAX + 7).map(|n| holds(AlertCode::HostGone, &format!("h{n}"))).collect();
@@ -243,7 +243,7 @@ fn records_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn every_code_has_a_number_and_a_name_of_its_own() {
+fn every_code_has_a_unique_number_and_name() {
     let numbers: BTreeSet<u32> = AlertCode::ALL.iter().map(|code| code.number()).collect();
     let names: BTreeSet<&str> = AlertCode::ALL.iter().map(|code| code.name()).collect();
     assert_eq!((numbers.len(), names.len()), (AlertCode::ALL.len(), AlertCode::ALL.len()));
@@ -258,7 +258,7 @@ fn every_code_has_a_number_and_a_name_of_its_own() {
     let page = include_str!("../../../../docs/alerts.md");
     for code in AlertCode::ALL {
         let heading = format!("\n### {}\n", code.name());
-        assert!(page.contains(&heading), "docs/alerts.md does not tell of {}", code.name());
+        assert!(page.contains(&heading), "docs/alerts.md does not describe {}", code.name());
         assert!(page.contains(&format!("Code {}, ", code.number())), "nor of its number");
     }
 }

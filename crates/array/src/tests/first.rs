@@ -31,7 +31,7 @@ fn rows(all: &[(&str, &str, u16)]) -> Vec<(String, String, u16)> {
 }
 
 #[test]
-fn a_volume_comes_with_its_connections_and_keeps_them() {
+fn a_volume_is_created_with_its_connections_and_keeps_them() {
     let (store, array) = connected();
     let made = array.create_connected_volume(new_volume("b", 4096), &to(&["x"], &["g"])).unwrap();
     assert_eq!(made.connection_count, 2);
@@ -45,7 +45,7 @@ fn a_volume_comes_with_its_connections_and_keeps_them() {
 }
 
 #[test]
-fn if_one_connection_is_refused_there_is_no_volume() {
+fn a_refused_connection_refuses_the_volume() {
     let (store, array) = connected();
     let before = luns(&array);
     for (wrong, code) in [

@@ -245,7 +245,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn hosts_see_what_the_naive_model_says(actions in prop::collection::vec(actions(), 1..60)) {
+    fn hosts_see_the_naive_models_volumes(actions in prop::collection::vec(actions(), 1..60)) {
         let (store, mut array) = with_groups();
         let mut naive = Naive::default();
         let mut refuses = false;
@@ -270,15 +270,15 @@ proptest! {
             naive.check(&array);
             for (host, old) in HOSTS.iter().zip(before) {
                 let new = array.lun_map(&iqn(host));
-                let told = new.generation > old.generation || matches!(action, Action::Reload);
-                prop_assert!(old.luns == new.luns || told, "{} was not told", host);
+                let reported = new.generation > old.generation || matches!(action, Action::Reload);
+                prop_assert!(old.luns == new.luns || reported, "{} was not notified", host);
             }
         }
     }
 }
 
 #[test]
-fn groups_are_renamed_kept_and_deleted_when_nothing_hangs_on_them() {
+fn groups_are_renamed_kept_and_deleted_when_unused() {
     let (store, array) = with_groups();
     let code = |result: Result<(), Error>| result.unwrap_err().code();
     array.add_to_host_groups(&pair("g", "x")).unwrap();
@@ -315,7 +315,7 @@ fn groups_are_renamed_kept_and_deleted_when_nothing_hangs_on_them() {
 
 /// Several connections in one change get different LUNs; after 1 they ascend from 255.
 #[test]
-fn shared_luns_go_down_from_254_and_then_up() {
+fn shared_luns_descend_from_254_and_then_ascend() {
     let (_, array) = with_groups();
     array.pass_time(1, 1).1.unwrap();
     array.add_to_host_groups(&pair("g", "x")).unwrap();
@@ -354,14 +354,14 @@ fn many_hosts(hosts: usize, volumes: usize) -> (Array, Vec<(String, String)>) {
 }
 
 #[test]
-fn what_a_group_sees_changes_in_one_step_for_all_of_its_hosts() {
+fn the_volumes_of_a_group_change_in_one_step_for_all_its_hosts() {
     let (array, pairs) = many_hosts(50, 40);
     let map = || array.lun_map(&iqn("host-49"));
     let step = |what: &str, count: usize, change: &dyn Fn()| {
         let (before, old) = (array.generation(), map());
         change();
         assert_eq!(array.generation() - before, count as u64, "{what}");
-        assert!(map().generation > old.generation, "{what}: hosts are told");
+        assert!(map().generation > old.generation, "{what}: hosts are notified");
         assert!(map().luns != old.luns, "{what}");
     };
     step("connect", 40, &|| drop(array.connect_host_groups(&pairs, None).unwrap()));
@@ -375,7 +375,7 @@ fn what_a_group_sees_changes_in_one_step_for_all_of_its_hosts() {
 }
 
 #[test]
-fn the_private_luns_of_a_group_are_looked_at_once_for_all_of_its_connections() {
+fn the_private_luns_of_a_group_are_examined_once_for_all_connections() {
     let (array, pairs) = many_hosts(50, 40);
     for n in 0..8 {
         let name = format!("private-{n}");

@@ -35,7 +35,7 @@ fn rows_of(store: &MemoryStore) -> Vec<usize> {
 }
 
 #[test]
-fn any_number_of_registrations_comes_back_and_goes_again() {
+fn any_number_of_registrations_is_stored_and_removed() {
     let (store, array) = new_array();
     let (one, two) = (volume(&array, "one"), volume(&array, "two"));
     let generation = array.generation();
@@ -61,7 +61,7 @@ fn any_number_of_registrations_comes_back_and_goes_again() {
 }
 
 #[test]
-fn they_go_with_their_volume_and_can_not_come_after_it() {
+fn registrations_end_with_their_volume() {
     let (store, array) = new_array();
     let id = volume(&array, "short");
     array.keep_host_state(id, Some(kept(300))).unwrap();
@@ -74,7 +74,7 @@ fn they_go_with_their_volume_and_can_not_come_after_it() {
 }
 
 #[test]
-fn what_the_store_refuses_is_not_shown() {
+fn a_state_that_the_store_refuses_is_not_shown() {
     let (store, array) = new_array();
     let id = volume(&array, "full");
     array.keep_host_state(id, Some(kept(1))).unwrap();
@@ -104,7 +104,7 @@ fn note(store: &MemoryStore, incarnation: u64) {
 }
 
 #[test]
-fn each_power_on_is_an_incarnation_that_names_what_was_written_in_it() {
+fn each_power_on_is_an_incarnation_and_states_record_theirs() {
     let (store, array) = new_array();
     let id = volume(&array, "one");
     let array = started(&store);
@@ -129,7 +129,7 @@ fn each_power_on_is_an_incarnation_that_names_what_was_written_in_it() {
 /// Earlier programs counted starts in a key, possibly further than the pool itself. Their states
 /// belong to no later start.
 #[test]
-fn the_count_of_earlier_programs_is_a_lower_bound_and_goes_with_the_next_change() {
+fn the_count_of_earlier_programs_is_a_lower_bound_until_the_next_change() {
     let (store, array) = new_array();
     let id = volume(&array, "one");
     store.openings.store(39, Ordering::Relaxed);
@@ -176,7 +176,7 @@ fn pairs(store: &MemoryStore) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 #[test]
-fn parts_that_do_not_fit_are_refused() {
+fn inconsistent_parts_are_refused() {
     let (store, array) = new_array();
     let id = volume(&array, "damaged");
     array.keep_host_state(id, Some(kept(300))).unwrap();

@@ -188,7 +188,7 @@ fn a_released_lun_rests_for_four_hours_also_over_restarts() {
 }
 
 #[test]
-fn a_volume_that_returns_gets_its_lun_and_others_do_not_unless_they_are_named() {
+fn a_returning_volume_gets_its_lun_and_others_get_it_only_on_request() {
     let (_, array) = begun(9);
     let connected = [0, 1, 2].map(|n| connect(&array, n));
     assert_eq!(connected, [1, 2, 3]);
@@ -212,7 +212,7 @@ fn a_volume_that_returns_gets_its_lun_and_others_do_not_unless_they_are_named() 
 }
 
 #[test]
-fn hosts_and_their_groups_let_each_other_s_luns_rest() {
+fn a_lun_rests_for_a_host_and_for_its_group() {
     let (store, array) = begun(9);
     array.add_to_host_groups(&pair("g", "x")).unwrap();
     array.connect("v0", "x", Some(254)).unwrap();
@@ -243,7 +243,7 @@ fn hosts_and_their_groups_let_each_other_s_luns_rest() {
 
 /// A host without free LUNs that don't rest gets the one that was released first, over restarts.
 #[test]
-fn of_16383_luns_the_one_is_chosen_that_was_released_first() {
+fn if_all_luns_rest_the_one_released_first_is_chosen() {
     let all = usize::from(LUN_MAX);
     let (store, array) = begun(all + 4);
     let of = |to: &str| (0..all).map(|n| (format!("v{n}"), to.to_owned())).collect::<Vec<_>>();
@@ -270,7 +270,7 @@ fn of_16383_luns_the_one_is_chosen_that_was_released_first() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_does_not_lock_luns_for_ever() {
+fn a_clock_that_is_set_back_does_not_lock_luns_forever() {
     let (store, array) = begun(9);
     connect(&array, 0);
     disconnect(&array, 0);
@@ -316,7 +316,7 @@ fn time_counts_over_restarts_although_nothing_else_is_stored() {
 }
 
 #[test]
-fn a_release_is_in_the_commit_that_ends_the_connection_and_goes_when_it_is_over() {
+fn a_release_is_committed_with_the_end_of_the_connection_and_dropped_when_over() {
     let (store, array) = begun(9);
     let key = |lun: u16| [&b"L\0h"[..], &1u64.to_be_bytes(), &lun.to_be_bytes()].concat();
     let has = |lun| store.kept.lock().0.contains_key(&key(lun));
@@ -337,7 +337,7 @@ fn a_release_is_in_the_commit_that_ends_the_connection_and_goes_when_it_is_over(
 }
 
 #[test]
-fn the_oldest_releases_are_dropped_beyond_a_number() {
+fn the_oldest_releases_are_dropped_beyond_the_limit() {
     let mut releases = Releases::default();
     let key = |n: usize| ReleaseKey::Lun(LunOwner::Host(HostId(n as u64 / 10_000)), n as u16);
     for n in 0..RELEASES_MAX + 1000 {

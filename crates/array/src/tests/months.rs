@@ -355,7 +355,7 @@ proptest! {
 
     /// A hundred steps are some months.
     #[test]
-    fn months_go_as_the_naive_model_says(
+    fn months_match_the_naive_model(
         steps in prop::collection::vec(protection_steps(), 1..120),
     ) {
         let (store, mut array) = with_groups();

@@ -89,7 +89,7 @@ fn watchers_and_servers_are_added_changed_removed_and_kept() {
 }
 
 #[test]
-fn their_number_is_limited() {
+fn receivers_are_limited() {
     let (_, array) = new_array();
     let many: Vec<_> = (0..=WATCHERS_MAX).map(|n| format!("w{n}@example.com")).collect();
     assert_eq!(array.create_watchers(&many, true).unwrap_err().code(), "limit_reached");

@@ -47,7 +47,7 @@ fn hourly() -> SnapshotSchedule {
 }
 
 #[test]
-fn hosts_and_host_groups_protect_what_is_connected_to_them() {
+fn hosts_and_host_groups_protect_their_volumes() {
     let (store, array) = with_group(&["a", "b", "c", "d"], &["a"]);
     for host in ["x", "y"] {
         array.create_host(new_host(host, &[])).unwrap();
@@ -108,7 +108,7 @@ fn a_schedule_begins_when_it_is_switched_on_and_survives_the_end_of_the_process(
 }
 
 #[test]
-fn what_the_store_refuses_is_tried_again_later_and_nothing_of_it_is_shown() {
+fn refused_snapshots_are_retried_later_and_not_shown() {
     let (store, array) = with_group(&["a"], &["a"]);
     let schedule = Some(hourly());
     change(&array, GroupChange { schedule, now_ms: 7, ..GroupChange::default() }).unwrap();
@@ -152,7 +152,7 @@ fn a_renamed_group_keeps_its_snapshots_under_its_new_name() {
 }
 
 #[test]
-fn moments_are_destroyed_and_brought_back_as_one() {
+fn moments_are_destroyed_and_recovered_as_a_whole() {
     let (store, array) = with_group(&["a", "b"], &["a", "b"]);
     for (suffix, now_ms) in [("x", 7), ("y", 8)] {
         take(&array, Some(suffix), now_ms).unwrap();
@@ -228,7 +228,7 @@ fn the_eradication_of_a_group_continues_where_it_stopped() {
 /// Old records of snapshots contained the names of their groups, which could be removed before
 /// them.
 #[test]
-fn snapshots_of_before_are_put_into_their_groups() {
+fn old_snapshots_are_assigned_to_their_groups() {
     let (store, array) = with_group(&["a"], &["a"]);
     take(&array, None, 7).unwrap();
     take(&array, None, 8).unwrap();

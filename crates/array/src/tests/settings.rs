@@ -47,7 +47,7 @@ fn offloads_are_off_by_volume_or_array_and_reported_to_hosts() {
 }
 
 #[test]
-fn reduction_is_set_at_the_start_and_later_and_clones_take_it() {
+fn reduction_is_set_changed_and_inherited_by_clones() {
     let (store, array) = new_array();
     let none = Reduction { deduplication: false, compression: false };
     let made = array.create_volume(NewVolume { reduction: none, ..new_volume("a", 8192) }).unwrap();
@@ -95,7 +95,7 @@ fn reduction_is_set_at_the_start_and_later_and_clones_take_it() {
 }
 
 #[test]
-fn rows_from_before_the_switches_have_all_on() {
+fn records_without_switches_have_all_offloads_on() {
     let store = Arc::new(MemoryStore::default());
     let settings = b"{\"v\":1,\"name\":\"a\",\"target_name\":\"iqn.2026-11.com.example\",\
                      \"company_id\":1}";

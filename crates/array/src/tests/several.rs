@@ -40,7 +40,7 @@ fn with_volumes(names: &[&str]) -> (Arc<MemoryStore>, Array) {
 }
 
 #[test]
-fn volumes_are_made_and_ended_together() {
+fn several_volumes_are_created_and_destroyed_together() {
     let (store, array) = with_volumes(&["a", "b", "c"]);
     let before = state(&store, &array);
     let new = |names: &[&str]| names.iter().map(|name| new_volume(name, 4096)).collect();
@@ -78,7 +78,7 @@ fn volumes_are_made_and_ended_together() {
 }
 
 #[test]
-fn copies_go_over_what_is_there_if_they_may() {
+fn copies_overwrite_existing_volumes_if_allowed() {
     let (store, array) = with_volumes(&["a", "b"]);
     let names = || ["b", "d"].map(|name| VolumeName::new(name).unwrap()).to_vec();
     let limits = block::VolumeLimits::NONE;
@@ -99,7 +99,7 @@ fn copies_go_over_what_is_there_if_they_may() {
 }
 
 #[test]
-fn connections_of_one_request_get_luns_of_their_own() {
+fn connections_of_one_request_get_different_luns() {
     let (store, array) = with_volumes(&["a", "b", "c"]);
     let hosts = ["h1", "h2"].map(|name| new_host(name, &[])).to_vec();
     array.create_hosts(hosts).unwrap();
@@ -182,7 +182,7 @@ fn hosts_get_and_lose_initiators() {
 }
 
 #[test]
-fn snapshots_and_groups_go_together() {
+fn several_snapshots_and_groups_change_together() {
     let (_, array) = with_volumes(&["a", "b"]);
     let names = ["g1", "g2"].map(|name| GroupName::new(name).unwrap()).to_vec();
     let made = array.create_groups(names.clone(), 3).unwrap();

@@ -85,16 +85,16 @@ fn damaged_blocks_of_a_snapshot_are_reported_by_its_name_and_lbas() {
     array.create_snapshots(&of(&["db", "big"], Some("daily"))).unwrap();
     for (name, first_lba, count) in [("db.daily", 80, 16), ("big.daily", 10, 2)] {
         let id = array.snapshot(name).unwrap().id;
-        let told = array.damaged_blocks(id, block::SectorRange::new(80, 16));
+        let reported = array.damaged_blocks(id, block::SectorRange::new(80, 16));
         let volume = Some(name.to_owned());
-        assert_eq!(told, crate::DamagedBlocks { volume, volume_id: id, first_lba, count });
+        assert_eq!(reported, crate::DamagedBlocks { volume, volume_id: id, first_lba, count });
     }
 }
 
 /// Volumes and snapshots that the store has lost to damage remain, with their connections and
 /// names: hosts get MEDIUM ERROR. The array's own volume is created again.
 #[test]
-fn what_the_store_has_lost_keeps_no_array_from_opening() {
+fn an_array_opens_without_the_volumes_that_the_store_has_lost() {
     let (store, array) = with_volumes(&["a", "b"]);
     array.create_snapshots(&of(&["a", "b"], Some("daily"))).unwrap();
     let lost = [array.volume("b").unwrap().id, array.snapshot("a.daily").unwrap().id];
@@ -167,7 +167,7 @@ fn a_group_is_snapshotted_as_one() {
 }
 
 #[test]
-fn volumes_become_what_others_are_and_hosts_are_told_of_the_size() {
+fn volumes_are_overwritten_and_hosts_are_notified_of_the_size() {
     let (store, array) = with_volumes(&["a"]);
     let iqn = "iqn.2026-11.com.example:1";
     array.create_host(new_host("esx1", &[iqn])).unwrap();
@@ -197,7 +197,7 @@ fn volumes_become_what_others_are_and_hosts_are_told_of_the_size() {
 }
 
 #[test]
-fn what_is_destroyed_comes_back_with_what_went_with_it_until_its_time_is_over() {
+fn objects_destroyed_together_are_recovered_together_until_eradication() {
     let (store, array) = with_volumes(&["a", "b"]);
     array.create_snapshots(&of(&["a"], Some("x"))).unwrap();
     array.create_snapshots(&of(&["a"], Some("y"))).unwrap();
@@ -209,9 +209,9 @@ fn what_is_destroyed_comes_back_with_what_went_with_it_until_its_time_is_over() 
     assert_eq!((live(&array), destroyed(&array).len()), (vec![], 2));
     assert_eq!((array.counts().volumes, array.counts().destroyed), (1, 2));
     // The name stays taken; the volume can only be recovered or eradicated.
-    let told = array.create_volume(new_volume("A", 4096)).unwrap_err().to_string();
+    let reported = array.create_volume(new_volume("A", 4096)).unwrap_err().to_string();
     assert_eq!(
-        told,
+        reported,
         "Volume a has been destroyed. Recover it, or eradicate it to free its name and its space."
     );
     let new_name = || VolumeName::new("c").unwrap();

@@ -131,7 +131,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn tags_are_what_the_naive_list_says(steps in prop::collection::vec(tag_steps(), 1..40)) {
+    fn tags_match_the_naive_list(steps in prop::collection::vec(tag_steps(), 1..40)) {
         let (store, mut array) = with_volumes(&["a", "b"]);
         snapshot(&array, "a");
         let (mut naive, mut refuses, mut clones) = (Naive::default(), false, 0);
@@ -193,7 +193,7 @@ proptest! {
 }
 
 #[test]
-fn tags_are_bounded_and_go_with_what_they_are_of() {
+fn tags_are_bounded_and_removed_with_their_object() {
     assert!(Tag::new("", "k", "v", true).is_err());
     assert!(Tag::new("n", "k", "a\nb", true).is_err());
     assert!(Tag::new("n", &"k".repeat(TAG_KEY_CHARS_MAX + 1), "", true).is_err());
@@ -239,7 +239,7 @@ fn tags_are_bounded_and_go_with_what_they_are_of() {
 }
 
 #[test]
-fn a_volume_remembers_what_it_was_made_of() {
+fn a_volume_remembers_its_source() {
     let (store, array) = with_volumes(&["a", "b"]);
     snapshot(&array, "a");
     let name = |text: &str| VolumeName::new(text).unwrap();

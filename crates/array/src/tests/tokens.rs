@@ -29,7 +29,7 @@ fn ids(array: &Array) -> Option<Vec<u64>> {
 }
 
 #[test]
-fn tokens_are_there_for_who_takes_over_and_go_with_the_next_change_after_a_power_on() {
+fn tokens_survive_a_takeover_and_are_removed_after_a_power_on() {
     let (store, array) = new_array();
     array.begin_incarnation().unwrap();
     assert_eq!(array.tokens(), None);

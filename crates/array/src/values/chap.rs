@@ -27,7 +27,7 @@ impl Secret {
             return refuse("A CHAP secret must have 12 to 255 characters.");
         }
         if !text.bytes().all(|b| (0x20..0x7f).contains(&b)) {
-            return refuse("A CHAP secret must hold printable ASCII characters only.");
+            return refuse("A CHAP secret may contain only printable ASCII characters.");
         }
         Ok(Self(text.to_owned()))
     }
@@ -127,7 +127,7 @@ impl ChapChange {
             (Some(initiator), target) => Chap::new(initiator, target).map(Some),
             (None, None) => Ok(None),
             (None, Some(_)) => {
-                let text = "The target answers hosts that log in with CHAP only.";
+                let text = "The target authenticates itself only to hosts that log in with CHAP.";
                 Err(Error::invalid("invalid_chap", text))
             }
         }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_direction_that_is_not_named_stays() {
+    fn an_omitted_direction_does_not_change() {
         let user = |name: &str| ChapUser::new(name, &format!("secret of {name}")).unwrap();
         let both = Chap::new(user("esx1"), Some(user("array"))).unwrap();
         let apply = |initiator: Option<Option<&str>>, target: Option<Option<&str>>, old| {
@@ -168,18 +168,21 @@ mod tests {
             let name = |user: ChapUser| user.user;
             Ok::<_, Error>(done.map(|c| (c.initiator.user, c.target.map(name))))
         };
-        let told = |initiator: &str, target: Option<&str>| {
+        let expected_chap = |initiator: &str, target: Option<&str>| {
             Some((initiator.to_owned(), target.map(str::to_owned)))
         };
         let first = apply(Some(Some("esx1")), None, None).unwrap();
-        assert_eq!(first, told("esx1", None));
+        assert_eq!(first, expected_chap("esx1", None));
         let second = apply(None, Some(Some("other")), Some(both.clone())).unwrap();
-        assert_eq!(second, told("esx1", Some("other")));
+        assert_eq!(second, expected_chap("esx1", Some("other")));
         let other = apply(Some(Some("esx2")), None, Some(both.clone())).unwrap();
-        assert_eq!(other, told("esx2", Some("array")));
-        assert_eq!(apply(None, Some(None), Some(both.clone())).unwrap(), told("esx1", None));
+        assert_eq!(other, expected_chap("esx2", Some("array")));
+        assert_eq!(
+            apply(None, Some(None), Some(both.clone())).unwrap(),
+            expected_chap("esx1", None)
+        );
         assert_eq!(apply(Some(None), None, Some(both.clone())).unwrap(), None);
-        assert_eq!(apply(None, None, Some(both)).unwrap(), told("esx1", Some("array")));
+        assert_eq!(apply(None, None, Some(both)).unwrap(), expected_chap("esx1", Some("array")));
         assert!(apply(None, Some(Some("array")), None).is_err());
         assert_eq!(apply(None, Some(None), None).unwrap(), None);
     }

@@ -32,7 +32,7 @@ impl NameServer {
         });
         let refuse = || {
             let text = shown(text);
-            invalid(format!("{text} is no name server: give an address, or ADDRESS:PORT."))
+            invalid(format!("{text} is not a name server: give an address, or ADDRESS:PORT."))
         };
         Ok(Self { text: text.to_owned(), address: found.ok_or_else(refuse)? })
     }
@@ -77,7 +77,7 @@ impl Dns {
             return Err(invalid(text));
         }
         if !domain.is_empty() && servers.is_empty() {
-            let text = "A domain needs a name server; without one the system looks names up.";
+            let text = "A domain needs a name server; without one the system resolves names.";
             return Err(invalid(text.into()));
         }
         Ok(Self { servers, domain })
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_up_to_three_and_a_domain_needs_one() {
+    fn there_are_up_to_three_name_servers_and_a_domain_needs_one() {
         let refused = |texts: &[&str], domain: &str| {
             Dns::new(servers(texts), domain.into()).unwrap_err().to_string()
         };

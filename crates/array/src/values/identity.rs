@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn serials_end_rather_than_repeat() {
+    fn serials_are_never_repeated() {
         assert!(Serial::new(&[0; 16], VolumeId(VOLUME_ID_END)).is_none());
         let last = Serial::new(&[0; 16], VolumeId(VOLUME_ID_END - 1)).unwrap();
         assert_ne!(Some(last), Serial::new(&[0; 16], VolumeId(VOLUME_ID_END - 2)));

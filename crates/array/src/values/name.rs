@@ -363,7 +363,7 @@ fn iqn_fault(rest: &str) -> Option<&'static str> {
     let allowed = |c: char| {
         c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | ':') || (!c.is_ascii() && is_plain(c))
     };
-    (!rest.chars().all(allowed)).then_some("must hold only letters, digits, `-`, `.` and `:`")
+    (!rest.chars().all(allowed)).then_some("may contain only letters, digits, `-`, `.` and `:`")
 }
 
 fn digits(bytes: &[u8]) -> bool {

@@ -25,14 +25,14 @@ pub(super) fn check(
         return Err(Error::invalid("invalid_name", text));
     }
     if let Some(bad) = text.chars().find(|&c| !c.is_ascii_alphanumeric() && !is_mark(c)) {
-        return refuse(format!("must not hold {bad:?}; use {allowed}"));
+        return refuse(format!("must not contain {bad:?}; use {allowed}"));
     }
     let at_ends = [text.chars().next(), text.chars().next_back()];
     if at_ends.iter().flatten().any(|c| !c.is_ascii_alphanumeric()) {
         return refuse("must start and end with a letter or digit".into());
     }
     if text.chars().all(|c| c.is_ascii_digit()) {
-        return refuse("must hold a letter or a mark besides digits".into());
+        return refuse("must not consist of digits only".into());
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ impl TimeServers {
         }
         if let Some(wrong) = servers.iter().find(|one| HostPlace::parse(one).is_none()) {
             let text = shown(wrong);
-            return refuse(format!("{text} is no time server: give HOST or HOST:PORT."));
+            return refuse(format!("{text} is not a time server: give HOST or HOST:PORT."));
         }
         let mut each = servers.iter().enumerate();
         if each.any(|(at, one)| servers[..at].iter().any(|other| other.eq_ignore_ascii_case(one))) {

@@ -53,7 +53,7 @@ pub(crate) fn check_sender_username(text: &str) -> Result<(), Error> {
         true => Ok(()),
         false => Err(Error::invalid(
             "invalid_relay",
-            format!("{} can't stand before the @ of an address.", shown(text)),
+            format!("{} is not allowed before the @ of an address.", shown(text)),
         )),
     }
 }
@@ -76,7 +76,7 @@ impl MailAddress {
             true => Ok(Self(text.to_owned())),
             false => Err(Error::invalid(
                 "invalid_address",
-                format!("{} is not an address of mail, such as anna@example.com.", shown(text)),
+                format!("{} is not a mail address, such as anna@example.com.", shown(text)),
             )),
         }
     }

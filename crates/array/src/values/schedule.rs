@@ -122,7 +122,7 @@ mod tests {
     proptest! {
         /// Compares with slots that are counted one by one.
         #[test]
-        fn the_next_slot_is_the_first_that_is_not_over(
+        fn the_next_slot_is_the_first_in_the_future(
             frequency in 1..100u64,
             next in 0..1_000u64,
             passed in 0..10_000u64,

@@ -1,4 +1,4 @@
-//! Volumes made from another volume or a snapshot: new ones, or existing ones that are overwritten.
+//! Volumes created from another volume or a snapshot, or overwritten with one.
 //!
 //! These operations take the same time regardless of the content of the volumes: the store shares
 //! the data.
@@ -35,7 +35,7 @@ impl Array {
     }
 
     /// Plans a clone, which inherits the copyable tags of the source. `before`: the number of
-    /// volumes that the same commit makes before this one.
+    /// volumes that the same commit creates before this one.
     pub(crate) fn plan_clone(
         &self,
         state: &State,
@@ -101,7 +101,7 @@ pub(crate) fn plan_overwrite(
         return refuse("it is the source itself");
     }
     if source.logical_block != old.logical_block {
-        return refuse("its logical block has another length than that of the source");
+        return refuse("its logical block size differs from that of the source");
     }
     let mut record = VolumeRecord { size: source.size, ..old.clone() };
     // A volume restored from its own snapshot keeps its source.

@@ -29,7 +29,7 @@ pub struct ContainerInfo {
     pub name: String,
     /// The names of its volumes that are not destroyed.
     pub volumes: Vec<String>,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: u64,
     /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
     pub eradicate_ms: Option<u64>,

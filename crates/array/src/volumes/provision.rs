@@ -27,7 +27,7 @@ fn sectors(size_bytes: u64) -> Result<SectorCount, Error> {
     let refuse = |text: String| Err(Error::invalid("invalid_size", text));
     if size_bytes == 0 || size_bytes > VOLUME_BYTES_MAX {
         return refuse(format!(
-            "A volume has from {BLOCK_BYTES} bytes to 64 TiB; {size_bytes} bytes were asked for."
+            "A volume has from {BLOCK_BYTES} bytes to 64 TiB; {size_bytes} bytes were requested."
         ));
     }
     if !size_bytes.is_multiple_of(BLOCK_BYTES) {
@@ -73,7 +73,7 @@ impl Array {
         })
     }
 
-    /// Plans a new volume. `before`: the number of volumes that the same commit makes before this
+    /// Plans a new volume. `before`: the number of volumes that the same commit creates before this
     /// one.
     pub(crate) fn plan_volume(
         &self,
@@ -121,7 +121,7 @@ impl Array {
         }
         let id = self.backing().allocate_volume_id();
         let serial = Serial::new(state.pool_id(), id)
-            .ok_or(Error::Limit { what: "volumes ever made", limit: 1 << 40 })?;
+            .ok_or(Error::Limit { what: "volumes ever created", limit: 1 << 40 })?;
         Ok((id, serial))
     }
 
@@ -153,7 +153,7 @@ impl Array {
         self.update_volume(name, VolumeUpdate { size_bytes, truncate, ..Default::default() })
     }
 
-    /// Renames a volume. Connections, serial and data stay.
+    /// Renames a volume. Its connections, serial and data do not change.
     ///
     /// # Errors
     /// `no_such_volume`, `volume_exists`, and those of the store.

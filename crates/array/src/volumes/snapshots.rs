@@ -70,7 +70,7 @@ impl Array {
         let (volumes, group) = sources(state, &new.source)?;
         if volumes.len() > GROUP_MEMBERS_MAX {
             return Err(Error::TooManyAtOnce {
-                what: "snapshots are made",
+                what: "snapshots are created",
                 limit: GROUP_MEMBERS_MAX,
             });
         }
@@ -100,7 +100,7 @@ impl Array {
             check_free(state, &record, volume)?;
             let (source, id) = (volume.record.id, self.backing().allocate_volume_id());
             if Serial::new(state.pool_id(), id).is_none() {
-                return Err(Error::Limit { what: "volumes ever made", limit: 1 << 40 });
+                return Err(Error::Limit { what: "volumes ever created", limit: 1 << 40 });
             }
             change.volumes.push(VolumeChange::Clone { source, id, snapshot: true });
             change.config.push((record::snapshot_key(id), Some(record::snapshot(&record)?)));
@@ -128,7 +128,7 @@ impl Array {
             let (id, old, volume) = state.snapshot(name)?;
             if old.group.is_some() {
                 let text = format!(
-                    "Snapshot {} was made with its group, whose name and suffix it keeps.",
+                    "Snapshot {} was taken with its group, whose name and suffix it keeps.",
                     state.snapshot_name(old, volume)
                 );
                 return Err(Error::invalid("group_snapshot", text));
@@ -189,7 +189,7 @@ fn sources<'a>(
             let volumes: Vec<_> = volumes.collect::<Result<_, _>>()?;
             let distinct: BTreeSet<_> = volumes.iter().map(|entry| entry.record.id).collect();
             if volumes.is_empty() || distinct.len() != volumes.len() {
-                let text = "Name the volumes to snapshot, each of them once.";
+                let text = "Name the volumes to snapshot, each only once.";
                 return Err(Error::invalid("invalid_volumes", text));
             }
             Ok((volumes, None))

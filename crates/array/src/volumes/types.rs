@@ -9,7 +9,7 @@ use crate::values::limits::LimitsChange;
 use crate::values::name::{Suffix, VolumeName};
 use crate::values::reduction::{Reduction, ReductionChange};
 
-/// A volume to make.
+/// A volume to create.
 #[derive(Clone, Debug)]
 pub struct NewVolume {
     /// Its name, which no other volume has.
@@ -67,7 +67,7 @@ impl Placed {
     }
 }
 
-/// Volumes to make or overwrite from another volume or a snapshot.
+/// Volumes to create or overwrite from another volume or a snapshot.
 #[derive(Clone, Debug)]
 pub struct NewCopy {
     /// The volume or snapshot to copy.
@@ -82,7 +82,7 @@ pub struct NewCopy {
     pub created_ms: u64,
 }
 
-/// The object that a volume was made from, or last overwritten with.
+/// The object that a volume was created from, or last overwritten with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceInfo {
     /// The id of the volume or the snapshot, which may be gone.
@@ -106,7 +106,7 @@ pub struct VolumeInfo {
     pub serial: String,
     /// Its NAA designator, as hosts show it: `naa.6…`.
     pub naa: String,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: u64,
     /// Bytes that hosts have written and not unmapped since.
     pub mapped_bytes: u64,
@@ -124,7 +124,7 @@ pub struct VolumeInfo {
     pub reduction: Reduction,
     /// Limits on the I/O of hosts.
     pub limits: VolumeLimits,
-    /// The object that it was made from, if it was not made empty.
+    /// The object that it was created from, unless it was created empty.
     pub source: Option<SourceInfo>,
     /// The number of hosts to which it is connected, directly or through their groups.
     pub connection_count: usize,
@@ -143,7 +143,7 @@ pub enum SnapshotSource {
     Group(String),
 }
 
-/// Consistent snapshots to make.
+/// Consistent snapshots to create.
 #[derive(Clone, Debug)]
 pub struct NewSnapshots {
     /// The volumes to snapshot.
@@ -161,7 +161,7 @@ pub struct NewSnapshots {
 pub struct SnapshotFilter {
     /// Those of this volume.
     pub volume: Option<String>,
-    /// Those made with this group.
+    /// Those taken with this group.
     pub group: Option<String>,
     /// Only destroyed ones, separately or with their volume, or only the others; `None`: both.
     pub destroyed: Option<bool>,
@@ -178,15 +178,15 @@ pub struct SnapshotInfo {
     pub volume: String,
     /// The id of its volume.
     pub volume_id: VolumeId,
-    /// The name of the group that it was made with.
+    /// The name of the group with which it was taken.
     pub group: Option<String>,
     /// The part of its name after the volume or the group.
     pub suffix: String,
-    /// The size of the volume when it was made.
+    /// The size of the volume at that time.
     pub size_bytes: u64,
     /// Its serial number: 24 upper-case hex digits.
     pub serial: String,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: u64,
     /// Bytes of it that hosts had written and not unmapped.
     pub mapped_bytes: u64,

@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn only_alerts_about_data_are_about_volumes() {
         let alert = |code, summary: &str| Alert { code, summary: summary.into() };
-        assert_eq!(told(&[alert(402, "Host a has no session any more.")]), None);
+        assert_eq!(told(&[alert(402, "Host a no longer has a session.")]), None);
         let both = [alert(102, "The pool is full."), alert(209, "Out."), alert(201, "Damage.")];
         assert_eq!(told(&both).as_deref(), Some("The pool is full. Damage."));
     }

@@ -26,7 +26,7 @@ fn a_directory_service_is_set_tested_kept_and_cleared() {
     let error = world.refusal(1, &["directory", "set", "--uri", "ldaps://other.example.com"]);
     assert!(error.contains("give the password of the user again"), "{error}");
     let error = world.refusal(1, &["directory", "role", "nobody", "--group", "ops"]);
-    assert!(error.contains("is no role"), "{error}");
+    assert!(error.contains("is not a role"), "{error}");
     let tested = world.output(&["directory", "test"]);
     let reported = String::from_utf8(tested.stdout).unwrap();
     assert_eq!((tested.status.code(), reported.contains(&uri)), (Some(1), true), "{reported}");

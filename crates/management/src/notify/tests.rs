@@ -348,7 +348,7 @@ fn mail_goes_in_the_clear_where_that_is_asked_for() {
         "MAIL FROM:<array@example.com>",
         "RCPT TO:<anna@example.com>",
         "RCPT TO:<otto@example.com>",
-        "Subject: [lab] warning: Host esx1 has one path only.",
+        "Subject: [lab] warning: Host esx1 has only one path.",
         "Expected: 2 portals",
     ] {
         assert!(told.contains(part), "{part}: {told}");

@@ -42,7 +42,7 @@ pub(super) fn parse(text: &str) -> Result<Filter, FilterError> {
             "it has more than 32 conditions; values of one field, without `*`, count once",
         )),
         None => Ok(filter),
-        Some(_) => Err(parser.fault("`and` or `or` is missing, or a parenthesis is too many")),
+        Some(_) => Err(parser.fault("`and` or `or` is missing, or there is an extra parenthesis")),
     }
 }
 
@@ -78,7 +78,7 @@ impl Lexer<'_> {
                 let end = rest.find(|c: char| !is_of_word(c)).unwrap_or(rest.len());
                 (Token::Word(rest[..end].to_owned()), end)
             }
-            _ => return Err(FilterError::new(self.at, "nothing begins with this character")),
+            _ => return Err(FilterError::new(self.at, "this character is unexpected")),
         };
         self.at += length;
         Ok(token)
@@ -86,7 +86,7 @@ impl Lexer<'_> {
 
     fn operator(&self, rest: &str) -> Result<(Token, usize), FilterError> {
         let known = Operator::ALL.iter().find(|operator| rest.starts_with(operator.text()));
-        let operator = known.ok_or_else(|| FilterError::new(self.at, "`!` alone is nothing"))?;
+        let operator = known.ok_or_else(|| FilterError::new(self.at, "`!` is not an operator"))?;
         Ok((Token::Operator(*operator), operator.text().len()))
     }
 
@@ -108,7 +108,7 @@ impl Lexer<'_> {
         let is_of_number = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.');
         let end = rest.find(|c: char| !is_of_number(c)).unwrap_or(rest.len());
         let number = rest[..end].parse();
-        let number = number.map_err(|_| FilterError::new(self.at, "this is no number"))?;
+        let number = number.map_err(|_| FilterError::new(self.at, "this is not a number"))?;
         Ok((Token::Number(number), end))
     }
 }
@@ -189,7 +189,7 @@ impl<'a> Parser<'a> {
             return Ok(inner);
         }
         let Some(Token::Word(word)) = self.peek() else {
-            return Err(self.fault("a field, `not` or a parenthesis should stand here"));
+            return Err(self.fault("a field, `not` or a parenthesis is expected here"));
         };
         let at = self.next;
         self.next += 1;
@@ -208,7 +208,7 @@ impl<'a> Parser<'a> {
                 Ok(Filter::Not(Box::new(Filter::OneOf(field, Box::new(OneOf::of(literals))))))
             }
             (_, 1) => Ok(Filter::Compare(field, *operator, literals.swap_remove(0))),
-            _ => Err(self.fault("a list goes with `=` and `!=` only")),
+            _ => Err(self.fault("a list is allowed only after `=` and `!=`")),
         }
     }
 
@@ -217,16 +217,16 @@ impl<'a> Parser<'a> {
             self.next = at;
             return Err(self.fault("the only function is `contains(FIELD, 'TEXT')`"));
         }
-        self.expect(&Token::Open, "a parenthesis should stand here")?;
+        self.expect(&Token::Open, "a parenthesis is expected here")?;
         let at = self.next;
         let Some(Token::Word(word)) = self.peek() else {
-            return Err(self.fault("a field should stand here"));
+            return Err(self.fault("a field is expected here"));
         };
         self.next += 1;
         let field = self.field(word, at)?;
-        self.expect(&Token::Comma, "a comma should stand here")?;
+        self.expect(&Token::Comma, "a comma is expected here")?;
         let Some(Token::Text(text)) = self.peek() else {
-            return Err(self.fault("a text in quotes should stand here"));
+            return Err(self.fault("a quoted text is expected here"));
         };
         self.next += 1;
         self.expect(&Token::Close, "a parenthesis is not closed")?;
@@ -254,9 +254,9 @@ impl<'a> Parser<'a> {
                 "true" => Literal::Bool(true),
                 "false" => Literal::Bool(false),
                 "null" => Literal::Null,
-                _ => return Err(self.fault("a text must stand in quotes")),
+                _ => return Err(self.fault("a text must be quoted")),
             },
-            _ => return Err(self.fault("a value should stand here: 'TEXT', a number, true, false")),
+            _ => return Err(self.fault("a value is expected here: 'TEXT', a number, true, false")),
         };
         self.next += 1;
         Ok(literal)
@@ -279,6 +279,6 @@ impl<'a> Parser<'a> {
             (starts && !name.contains([']', '['])).then(|| Step { name: name.to_owned(), index })
         });
         let steps: Option<Vec<Step>> = steps.collect();
-        steps.map(Field).ok_or_else(|| FilterError::new(at, "this is no field"))
+        steps.map(Field).ok_or_else(|| FilterError::new(at, "this is not a field"))
     }
 }

@@ -17,7 +17,7 @@ fn holds(filter: &str, item: &Value) -> bool {
 }
 
 #[test]
-fn what_clients_send_is_understood() {
+fn filters_of_published_clients_are_parsed() {
     let host = json!({
         "name": "esx-1", "is_local": true, "iqns": ["iqn.2026-11.com.example:1", "iqn.x:2"],
         "host_group": {"name": "cluster"}, "connection_count": 3, "wwns": [], "personality": null,
@@ -66,7 +66,7 @@ fn what_clients_send_is_understood() {
 }
 
 #[test]
-fn what_is_no_filter_is_refused_with_its_place() {
+fn an_invalid_filter_is_refused_with_the_position() {
     for (filter, at) in [
         ("", 0),
         ("name=", 5),
@@ -103,7 +103,7 @@ fn what_is_no_filter_is_refused_with_its_place() {
 }
 
 #[test]
-fn values_of_one_field_are_one_condition_however_they_are_written() {
+fn values_of_one_field_are_one_condition_in_any_spelling() {
     let all: Vec<String> = (0..800).map(|n| format!("'v{n}'")).collect();
     let list = format!("name=({})", all.join(","));
     let each: Vec<String> = all.iter().map(|name| format!("name={name}")).collect();
@@ -130,10 +130,10 @@ fn values_of_one_field_are_one_condition_however_they_are_written() {
     let stars = |count: usize| vec!["name='a*b'"; count].join(" or ").replacen("a*b", "a*c", 1);
     assert_eq!(Filter::parse(&stars(40)).unwrap().terms(), 2);
     let stars: Vec<String> = (0..40).map(|n| format!("name='a*{n}'")).collect();
-    let told = Filter::parse(&stars.join(" or ")).unwrap_err().to_string();
+    let reported = Filter::parse(&stars.join(" or ")).unwrap_err().to_string();
     let wanted = "Invalid filter, at character 1: it has more than 32 conditions; values of one \
                   field, without `*`, count once.";
-    assert_eq!(told, wanted);
+    assert_eq!(reported, wanted);
     let item = json!({"iqns": ["a", "b"]});
     assert!(!holds("iqns[all]='a' or iqns[all]='b'", &item));
     assert!(holds("iqns[all]=('a','b')", &item));
@@ -308,7 +308,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn it_says_what_the_naive_one_says(made in made(), item in items()) {
+    fn filters_agree_with_the_naive_evaluator(made in made(), item in items()) {
         let text = made.text();
         let is_too_much = |error: FilterError| error.why.contains("32 conditions");
         prop_assume!(!Filter::parse(&text).is_err_and(is_too_much));
@@ -316,7 +316,7 @@ proptest! {
     }
 
     #[test]
-    fn stars_match_what_trying_all_lengths_matches(text in "[ab]{0,8}", star in "[ab*]{0,6}") {
+    fn patterns_agree_with_the_naive_matcher(text in "[ab]{0,8}", star in "[ab*]{0,6}") {
         let is_it = if star.contains('*') { Pattern::new(&star).fits(&text) } else { text == star };
         prop_assert_eq!(is_it, naive_wild(&text, &star));
     }

@@ -130,7 +130,7 @@ fn pages_count_skip_and_sum_up() {
 
 /// The largest list with the largest filters: each item is checked against a few conditions.
 #[test]
-fn a_filter_costs_a_few_looks_at_each_item() {
+fn a_filter_checks_each_item_against_few_conditions() {
     let all = things(&vec![Some(1); 2105]);
     let names: Vec<String> = (0..1000).map(|n| format!("name='t{n:04}'")).collect();
     let stars: Vec<String> = (0..31).map(|n| format!("name='*{n}*x'")).collect();
@@ -176,14 +176,14 @@ fn a_list_without_an_end_is_refused() {
 }
 
 #[test]
-fn what_is_named_many_times_is_shown_once() {
+fn duplicate_names_are_shown_once() {
     let many = vec![things(&[Some(1)]).swap_remove(0); 3 * PIECE];
     let page = listing("").unwrap().all(&many).unwrap();
     assert_eq!((page.items.len(), page.more_items_remaining), (1, false));
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_parameters_are_refused() {
     for bad in [
         "filter=name",
         "limit=x",
@@ -205,7 +205,7 @@ fn what_makes_no_sense_is_refused() {
 
 proptest! {
     #[test]
-    fn pages_are_the_whole_list_in_its_order(
+    fn pages_together_are_the_whole_list_in_order(
         sizes in prop::collection::vec(prop::option::of(0_u8..4), 0..40),
         limit in 1_usize..7,
         sort in prop::sample::select(vec![

@@ -67,8 +67,8 @@ impl World {
     }
 
     async fn begun(&self, user: &str, password: &str) -> String {
-        let (status, headers, told) = self.login(user, password).await;
-        assert_eq!(status, 201, "{told}");
+        let (status, headers, reported) = self.login(user, password).await;
+        assert_eq!(status, 201, "{reported}");
         headers["x-auth-token"].to_str().unwrap().to_owned()
     }
 
@@ -104,8 +104,9 @@ async fn a_user_of_the_directory_logs_in_with_its_role_and_is_in_the_audit_log()
     assert_eq!((&newest["user"], &newest["role"]), (&json!("anna"), &json!("storage_admin")));
     // It has nothing that the array keeps.
     let change = json!({"old_password": "battery", "password": "correct horse"});
-    let (status, told) = world.asked("POST", "/v1/session/password", &session, Some(change)).await;
-    assert_eq!((status, &told["code"]), (400, &json!("directory_user")));
+    let (status, reported) =
+        world.asked("POST", "/v1/session/password", &session, Some(change)).await;
+    assert_eq!((status, &reported["code"]), (400, &json!("directory_user")));
     let (_, users) = world.ask("GET", "/v1/users", None).await;
     assert_eq!(users["users"].as_array().unwrap().len(), 1);
     let token = json!({"user": "anna", "name": "t"});
@@ -121,7 +122,7 @@ async fn a_user_of_the_directory_logs_in_with_its_role_and_is_in_the_audit_log()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_user_of_the_array_is_never_asked_for_and_all_refusals_are_the_same() {
+async fn the_directory_is_never_asked_about_array_users_and_all_refusals_are_equal() {
     let (world, directory) = with_directory().await;
     let body = json!({"role": {"name": "readonly"}, "password": "correct horse"});
     assert_eq!(world.ask("POST", "/api/2.26/admins?names=otto", Some(body)).await.0, 200);
@@ -141,9 +142,9 @@ async fn a_user_of_the_array_is_never_asked_for_and_all_refusals_are_the_same() 
         ("down", "battery"),
     ] {
         let began = Instant::now();
-        let (status, headers, told) = world.login(user, password).await;
+        let (status, headers, reported) = world.login(user, password).await;
         assert!(began.elapsed() >= Duration::from_secs(1), "{user}");
-        answers.push((status, told.to_string(), headers.contains_key("www-authenticate")));
+        answers.push((status, reported.to_string(), headers.contains_key("www-authenticate")));
     }
     assert!(answers.iter().all(|one| *one == answers[0] && one.0 == 401), "{answers:?}");
     // It was asked each time, but never about users of the array or their passwords.
@@ -157,7 +158,7 @@ async fn a_user_of_the_array_is_never_asked_for_and_all_refusals_are_the_same() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_not_asked_for_in_time_is_refused_and_others_wait_for_a_turn() {
+async fn a_login_without_an_answer_in_time_is_refused_and_others_wait() {
     let (world, directory) = with_directory().await;
     let world = Arc::new(world);
     let began = Instant::now();

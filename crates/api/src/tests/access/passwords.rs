@@ -21,8 +21,8 @@ impl World {
 
     /// Returns the session of a login that must succeed.
     async fn let_in(&self, user: &str, password: &str) -> String {
-        let (status, headers, told) = self.password_login(user, password).await;
-        assert_eq!((status, &told["user"]), (201, &json!(user)));
+        let (status, headers, reported) = self.password_login(user, password).await;
+        assert_eq!((status, &reported["user"]), (201, &json!(user)));
         headers["x-auth-token"].to_str().unwrap().to_owned()
     }
 
@@ -121,7 +121,7 @@ async fn concurrent_guesses_are_each_delayed_and_few_may_wait() {
     }
     let wrong = statuses.iter().filter(|(status, _)| *status == 401).count();
     assert!((1..=10).contains(&wrong), "{statuses:?}");
-    assert!(statuses.iter().any(|(_, text)| text.starts_with("Too many people log in at once")));
+    assert!(statuses.iter().any(|(_, text)| text.starts_with("Too many logins are in progress")));
 }
 
 #[tokio::test]

@@ -20,37 +20,39 @@ impl AlertCode {
     fn advice_for_part(self) -> &'static str {
         match self {
             Self::DeviceSlow => {
-                "Look what else uses it, how warm it is and how much it has left to live \
+                "Check for other load, its temperature and its remaining endurance \
                  (`smartctl`, `nvme smart-log`): hosts wait for each transfer. `holdfast device \
-                 list` shows what it does."
+                 list` shows its activity."
             }
-            Self::DeviceRetries => "Look for a full filesystem below, and read the kernel's log.",
+            Self::DeviceRetries => {
+                "Check for a full filesystem beneath the pool, and read the kernel's log."
+            }
             Self::DeviceMoved | Self::DeviceFlushes => {
-                "Read the log of the kernel, and replace the device soon. Nothing that was \
-                 answered is lost."
+                "Read the log of the kernel, and replace the device soon. No acknowledged write \
+                 is lost."
             }
             Self::DeviceOut => {
-                "`holdfast device list` says why. If it is sound, it catches up by `holdfast \
-                 device return NUMBER`; if not, put another one in its place: `holdfast device \
-                 replace NUMBER PLACE`."
+                "`holdfast device list` shows why. If it is healthy, bring it back: `holdfast \
+                 device return NUMBER`; otherwise replace it: `holdfast device replace NUMBER \
+                 PLACE`."
             }
             Self::DeviceCatchingUp => {
-                "Nothing: `holdfast device list` says how far it is. Until then, do not take out \
-                 another one."
+                "Nothing: `holdfast device list` shows the progress. Until it is complete, do not \
+                 take out another device."
             }
             Self::ControllerMissing => {
-                "Look at its log and start it: until it is there, hosts have the paths of one \
-                 controller, and nobody takes over from that."
+                "Look at its log and start it: until then, hosts have the paths of one \
+                 controller, and none can take over from that one."
             }
             Self::DeviceHealth => {
-                "`holdfast device list --health` shows what it says, `smartctl --all` more. Put \
-                 another one in its place soon: `holdfast device fail NUMBER`, then `holdfast \
-                 device replace NUMBER PLACE`. Of a pool on one device, back up what is on it."
+                "`holdfast device list --health` shows its report, `smartctl --all` more. Replace \
+                 it soon: `holdfast device fail NUMBER`, then `holdfast device replace NUMBER \
+                 PLACE`. If the pool is on one device, back up its data."
             }
             Self::StoreFailed => {
                 "Read the log: the device has failed a write or a flush. Repair or replace the \
-                 device, then restart the array. What was answered is on it; with \
-                 `durability = \"flush\"`, what was flushed."
+                 device, then restart the array. Acknowledged writes are on it; with \
+                 `durability = \"flush\"`, flushed ones."
             }
             _ => "Read the log of the kernel, and replace the device.",
         }
@@ -71,16 +73,16 @@ impl AlertCode {
     pub fn advice(self) -> &'static str {
         match self {
             Self::PoolSpace | Self::PoolFullSoon => {
-                "Make the pool bigger (`holdfast pool grow`), eradicate what is destroyed, or have \
-                 hosts unmap what they do not use."
+                "Grow the pool (`holdfast pool grow`), eradicate destroyed objects, or have hosts \
+                 unmap unused space."
             }
             Self::PoolFull => {
-                "Make the pool bigger (`holdfast pool grow`) or eradicate something: what hosts \
-                 have paused goes on by itself."
+                "Grow the pool (`holdfast pool grow`) or eradicate something: hosts that have \
+                 paused continue by themselves."
             }
             Self::Damage => {
-                "`holdfast pool damage` lists which blocks of which volumes: restore these from a \
-                 snapshot or a backup, and replace the device."
+                "`holdfast pool damage` lists the blocks of volumes: restore them from a snapshot \
+                 or a backup, and replace the device."
             }
             Self::DeviceErrors
             | Self::DeviceSlow
@@ -93,19 +95,19 @@ impl AlertCode {
             | Self::ControllerMissing
             | Self::StoreFailed => self.advice_for_part(),
             Self::BackgroundFailed => {
-                "Read the log. Checkpoints or reclaim do not go on: the pool may fill up."
+                "Read the log. Checkpoints or reclaim make no progress: the pool may fill up."
             }
             Self::SnapshotsMissed => {
-                "The actual value says why. They are tried again at the next time of the schedule; \
+                "The actual value shows why. They are retried at the next time of the schedule; \
                  `holdfast snapshot create --group` takes them now."
             }
             Self::ClockJumped | Self::ClockOff | Self::TimeServersSilent => self.advice_for_clock(),
             Self::HostOnePath => {
                 "Log the host in at a second portal, over another network: `holdfast host check` \
-                 says how. Until then, one cable stops it."
+                 says how. Until then, one broken cable stops it."
             }
             Self::HostGone => {
-                "Look whether the host runs, and reaches the portals. If it is gone for good, \
+                "Check that the host runs and reaches the portals. If it is gone for good, \
                  disconnect its volumes and delete it."
             }
             Self::LoginRefused => {
@@ -113,8 +115,8 @@ impl AlertCode {
                  CHAP user and secret that the array has. If not, find out who it is."
             }
             Self::OffloadRefused => {
-                "Look which command is refused and why: volumes in other arrays, a switch that is \
-                 off, or a host that asks for more than is offered."
+                "Find out which command is refused and why: volumes in other arrays, an offload \
+                 that is off, or a host that exceeds the reported limits."
             }
             Self::OffloadOff => {
                 "Switch them on again, unless they are off on purpose: `holdfast volume set VOLUME \
@@ -126,15 +128,15 @@ impl AlertCode {
             }
             Self::CopiesByHost | Self::NoAts | Self::ZerosByHost => self.advice_for_option(),
             Self::CertificateEnds => {
-                "Put a new one in its place and restart: remove both files and the array makes \
-                 one, or name yours in the configuration."
+                "Replace it and restart: remove both files, and the array creates a new one, or \
+                 name yours in the configuration."
             }
             Self::NotificationFailed => {
-                "The actual value says why. Try it again with `holdfast alert test`."
+                "The actual value shows why. Try again with `holdfast alert test`."
             }
             Self::DirectoryUnreachable => {
-                "The actual value says why, and `holdfast directory test` what it is now. Users of \
-                 the array log in as before."
+                "The actual value shows why, and `holdfast directory test` the current state. \
+                 Users of the array log in as before."
             }
         }
     }

@@ -3,7 +3,7 @@
 /// The kind of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AlertCode {
-    /// The pool fills up.
+    /// The pool is filling up.
     PoolSpace,
     /// Writes of hosts fail for lack of space.
     PoolFull,
@@ -33,7 +33,7 @@ pub enum AlertCode {
     StoreFailed,
     /// Background work fails.
     BackgroundFailed,
-    /// Snapshots that were due could not be taken.
+    /// Due snapshots could not be taken.
     SnapshotsMissed,
     /// The clock of the machine was set, or the machine was suspended.
     ClockJumped,
@@ -254,9 +254,9 @@ impl AlertCode {
     /// Returns the summary for a component, on one line.
     pub fn summary(self, component: &str) -> String {
         match self {
-            Self::PoolSpace => "The pool fills up.".into(),
-            Self::PoolFull => "The pool is full: hosts are refused space.".into(),
-            Self::PoolFullSoon => "The pool is full soon, as fast as it fills now.".into(),
+            Self::PoolSpace => "The pool is filling up.".into(),
+            Self::PoolFull => "The pool is full: hosts get no more space.".into(),
+            Self::PoolFullSoon => "The pool will soon be full at the current rate.".into(),
             Self::Damage => "Stored bytes can't be read.".into(),
             Self::DeviceErrors => format!("The device {component} fails transfers."),
             Self::DeviceSlow => format!("The device {component} is slow."),
@@ -265,30 +265,32 @@ impl AlertCode {
             Self::DeviceFlushes => format!("Flushes of the device {component} fail."),
             Self::DeviceOut => format!("The device {component} is out of the pool."),
             Self::DeviceCatchingUp => format!("The device {component} is catching up."),
-            Self::DeviceHealth => format!("The device {component} says that it is not well."),
+            Self::DeviceHealth => format!("The device {component} reports a health problem."),
             Self::ControllerMissing => format!("Controller {component} does not run."),
-            Self::StoreFailed => "The pool takes no more writes.".into(),
-            Self::BackgroundFailed => "Work in the background fails.".into(),
+            Self::StoreFailed => "The pool accepts no more writes.".into(),
+            Self::BackgroundFailed => "Background work fails.".into(),
             Self::SnapshotsMissed => {
-                format!("Snapshots of group {component} that were due could not be taken.")
+                format!("Due snapshots of group {component} could not be taken.")
             }
             Self::ClockJumped => "The clock of the machine has jumped.".into(),
             Self::ClockOff => "The clock of the machine is off.".into(),
             Self::TimeServersSilent => "No time server answers.".into(),
-            Self::HostOnePath => format!("Host {component} has one path only."),
-            Self::HostGone => format!("Host {component} has no session any more."),
-            Self::LoginRefused => format!("Initiator {component} is refused again and again."),
+            Self::HostOnePath => format!("Host {component} has only one path."),
+            Self::HostGone => format!("Host {component} no longer has a session."),
+            Self::LoginRefused => format!("Initiator {component} is refused repeatedly."),
             Self::OffloadRefused => format!("Offloads of host {component} are refused."),
             Self::OffloadOff => {
                 format!("Offloads are switched off for volumes of host {component}.")
             }
-            Self::NoReclaim => format!("Host {component} never gives space back."),
+            Self::NoReclaim => format!("Host {component} never reclaims space."),
             Self::CopiesByHost => format!("Host {component} copies by reading and writing."),
             Self::NoAts => format!("Host {component} locks whole volumes."),
             Self::ZerosByHost => format!("Host {component} sends zeros as data."),
-            Self::CertificateEnds => "The certificate of management ends.".into(),
+            Self::CertificateEnds => "The management certificate expires.".into(),
             Self::NotificationFailed => format!("Notifications to {component} can't be sent."),
-            Self::DirectoryUnreachable => "No server of the directory service can be asked.".into(),
+            Self::DirectoryUnreachable => {
+                "No server of the directory service can be reached.".into()
+            }
         }
     }
 }

@@ -77,13 +77,13 @@ impl AlertState {
 pub struct Condition {
     /// The kind of the problem.
     pub code: AlertCode,
-    /// The host, volume, group or other object that it is about.
+    /// The affected host, volume, group or other object.
     pub component: String,
     /// Its severity.
     pub severity: Severity,
     /// The observed value.
     pub actual: String,
-    /// The value that would be right.
+    /// The expected value.
     pub expected: String,
 }
 
@@ -92,7 +92,7 @@ pub struct Condition {
 pub enum Seen {
     /// It holds.
     Holds(Condition),
-    /// It is unknown yet: the alert stays as it is.
+    /// It is not known yet: the alert does not change.
     Unsure(AlertCode, String),
 }
 
@@ -122,7 +122,7 @@ pub struct Alert {
     pub updated_ms: u64,
     /// When it was closed.
     pub closed_ms: Option<u64>,
-    /// Whether an administrator still has to look at it: true until one clears it.
+    /// Whether it still needs attention: true until an administrator clears it.
     pub flagged: bool,
     /// Whether it was closed by hand, and its condition has held ever since.
     pub dismissed: bool,

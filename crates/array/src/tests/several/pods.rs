@@ -36,7 +36,7 @@ fn placed(array: &Array, name: &str, placed: Placed) -> Result<String, Error> {
 }
 
 #[test]
-fn a_pod_is_a_name_space_of_its_own() {
+fn a_pod_is_a_separate_name_space() {
     let (store, array) = with(&["db", "same::db", "SAME/db", "same::log"]);
     assert_eq!(array.container(POD, "Same").unwrap().volumes, ["same::db", "same::log"]);
     assert_eq!(array.container(GROUP, "same").unwrap().volumes, ["same/db"]);
@@ -102,7 +102,7 @@ fn volumes_move_into_and_out_of_pods() {
 }
 
 #[test]
-fn a_pod_ends_with_its_volumes_only_if_that_is_asked_for() {
+fn a_pod_is_destroyed_with_its_volumes_only_on_request() {
     let (store, array) = with(&["same::a", "same/a"]);
     let pod = names(&["same"]);
     assert_eq!(code(array.destroy_containers(POD, &pod, false, 9)), "not_empty");
@@ -128,7 +128,7 @@ fn a_pod_ends_with_its_volumes_only_if_that_is_asked_for() {
 }
 
 #[test]
-fn a_volume_whose_pod_is_not_there_is_damage() {
+fn a_volume_with_a_missing_pod_is_damage() {
     let (store, _) = with(&["same::a"]);
     store.kept.lock().0.retain(|key, _| key[0] != b'P');
     assert!(Array::open(store, false).is_err());

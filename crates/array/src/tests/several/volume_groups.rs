@@ -30,7 +30,7 @@ fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
 }
 
 #[test]
-fn a_volume_is_in_the_group_that_its_name_says() {
+fn a_volume_is_in_the_group_of_its_name() {
     let (store, array) = with(&["vg/a", "VG/b", "alone"]);
     assert_eq!(array.container(GROUP, "Vg").unwrap().volumes, ["vg/a", "vg/b"]);
     assert_eq!(code(array.create_volume(new_volume("none/a", 4096))), "no_such_volume_group");
@@ -159,7 +159,7 @@ fn a_group_is_eradicated_with_its_volumes_on_request_or_when_its_time_is_over() 
 }
 
 #[test]
-fn a_group_has_so_many_volumes_and_one_commit_takes_all_of_them() {
+fn the_maximum_number_of_volumes_of_a_group_fits_one_commit() {
     let (_, array) = with(&[]);
     let new = |from: usize, to: usize| {
         (from..to).map(|n| new_volume(&format!("vg/v{n}"), 4096)).collect::<Vec<_>>()
@@ -188,7 +188,7 @@ fn a_group_has_so_many_volumes_and_one_commit_takes_all_of_them() {
 }
 
 #[test]
-fn a_volume_whose_group_is_not_there_is_damage() {
+fn a_volume_with_a_missing_group_is_damage() {
     let (store, _) = with(&["vg/a"]);
     store.kept.lock().0.retain(|key, _| key[0] != b'V');
     assert!(Array::open(store, false).is_err());

@@ -27,7 +27,7 @@ fn all_are_kept_then_some_of_each_day_then_none() {
 }
 
 #[test]
-fn none_of_a_day_means_that_time_alone_counts() {
+fn without_daily_snapshots_only_the_time_counts() {
     for (per_day, days) in [(0, 7), (4, 0)] {
         let retention = Retention { all_for_s: 3_600, per_day, days };
         let made = [0, 1, 2];
@@ -55,7 +55,7 @@ fn retentions_are_checked() {
 proptest! {
     /// Properties of every policy, for any snapshots.
     #[test]
-    fn it_keeps_what_it_promises_and_no_more(
+    fn retention_keeps_exactly_what_it_promises(
         (all_for_h, per_day, days) in (1..72u64, 0..6u32, 0..10u32),
         mut made in prop::collection::vec(0..20 * 24u64, 0..60),
         now_h in 0..40 * 24u64,

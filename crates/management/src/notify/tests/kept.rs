@@ -94,7 +94,7 @@ fn watchers_get_mail_by_the_relay_while_they_are_enabled() {
     for part in [
         "MAIL FROM:<lab@example.com>",
         "RCPT TO:<anna@example.com>",
-        "Subject: LAB [lab] warning: Host esx1 has one path only.",
+        "Subject: LAB [lab] warning: Host esx1 has only one path.",
         "From the lab:\r\n\r\nHost esx1",
     ] {
         assert!(told.contains(part), "{part}: {told}");
