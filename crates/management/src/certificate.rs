@@ -73,7 +73,7 @@ fn kept_in(directory: &Path, api: IpAddr) -> Result<ServerIdentity, Error> {
     let (certificate, key) = (directory.join(CERTIFICATE_FILE), directory.join(KEY_FILE));
     if !certificate.exists() || !key.exists() {
         make(&certificate, &key, api)?;
-        tracing::info!("a certificate was made: {}", certificate.display());
+        tracing::info!("a certificate was created: {}", certificate.display());
     }
     let identity = load(&certificate, &key)?;
     check_names(&certificate, api)?;
@@ -115,7 +115,7 @@ pub fn make(certificate: &Path, key: &Path, api: IpAddr) -> Result<(), Error> {
     let subject = CertificateSubject { common_name, ..CertificateSubject::default() };
     let made = text::make(&subject, names(api), LIFETIME_DAYS, None, sys::wall::now_ms());
     let made = made.map_err(|error| {
-        Error::Machine(format!("can't make a certificate for management: {error}"))
+        Error::Machine(format!("can't create a certificate for management: {error}"))
     })?;
     let write = |path: &Path, text: &str, mode| {
         private::write(path, text.as_bytes(), mode)
@@ -162,7 +162,7 @@ fn check_names(certificate: &Path, api: IpAddr) -> Result<(), Error> {
     let name = ServerName::IpAddress(api.into());
     if !api.is_unspecified() && rustls::client::verify_server_name(&parsed, &name).is_err() {
         tracing::warn!(
-            "{} does not name {api}: remove it and restart to have another made",
+            "{} does not name {api}: remove it and restart to create another one",
             certificate.display()
         );
     }
@@ -180,7 +180,7 @@ mod tests {
     const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     #[test]
-    fn a_certificate_is_made_once_and_its_key_is_a_secret() {
+    fn a_certificate_is_created_once_and_its_key_is_secret() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name| directory.path().join(name);
         let of = |api: &str| kept_in(directory.path(), api.parse().unwrap()).unwrap();
@@ -223,7 +223,7 @@ mod tests {
 
     /// As on a full filesystem, where nothing can be written.
     #[test]
-    fn a_certificate_that_cant_be_kept_in_one_place_is_kept_in_the_other() {
+    fn a_certificate_that_cant_be_stored_in_one_place_is_stored_in_the_other() {
         let directory = tempfile::tempdir().unwrap();
         let (full, other) = (directory.path().join("full"), directory.path().join("other"));
         fs::create_dir_all(full.join(KEY_FILE).join("in the way")).unwrap();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_must_fit() {
+    fn a_configured_key_must_match_its_certificate() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         make(&path("a.pem"), &path("a.key"), LOOPBACK).unwrap();

@@ -144,11 +144,13 @@ async fn serve(
                     refused += 1;
                     if refused.is_power_of_two() {
                         let ip = address.ip();
-                        tracing::warn!("no room for management connections, from {ip}: {refused}");
+                        tracing::warn!(
+                            "too many management connections: {ip} was refused ({refused} in total)"
+                        );
                     }
                     continue;
                 };
-                if !told_of_clock(&mut is_dated, wall::is_dated()) {
+                if !log_clock_change(&mut is_dated, wall::is_dated()) {
                     continue;
                 }
                 let (router, acceptor) = (router.clone(), acceptor.clone());
@@ -171,13 +173,15 @@ async fn serve(
 }
 
 /// Notes whether there is a valid date, and logs when that has changed.
-fn told_of_clock(was_dated: &mut bool, is_dated: bool) -> bool {
+fn log_clock_change(was_dated: &mut bool, is_dated: bool) -> bool {
     match (std::mem::replace(was_dated, is_dated), is_dated) {
         (true, false) => tracing::error!(
-            "the clock says a time before 1970 or after 9999: there is no management until it is \
+            "the clock is before 1970 or after 9999: there is no management until it is \
              set"
         ),
-        (false, true) => tracing::info!("the clock says a date again: management is back"),
+        (false, true) => {
+            tracing::info!("the clock has a valid date again: management is available")
+        }
         _ => {}
     }
     is_dated

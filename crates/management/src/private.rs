@@ -73,7 +73,7 @@ pub fn read_secret(file: &Path) -> Result<String, Error> {
     read.map_err(|error| Error::of_file("read the secret in", file, &error))?;
     let secret = text.trim_end_matches(['\n', '\r']);
     if secret.contains('\n') {
-        let text = format!("{} must hold one line: the secret", file.display());
+        let text = format!("{} must contain one line: the secret", file.display());
         return Err(Error::Usage(text));
     }
     Ok(secret.to_owned())

@@ -1,4 +1,4 @@
-//! The web page: static files in the program, served in front of the management interface.
+//! The web page: static files in the program, which are tried before the management interface.
 //!
 //! `web/build` creates the files, and whatever is in `web/dist` when the program is built is
 //! embedded. A program that was built without them says so on a plain page. The page has its own
@@ -52,10 +52,10 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// The page that is served if the web page was not built.
 const WITHOUT: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\
                        <title>Holdfast</title>\n<h1>Holdfast</h1>\n\
-                       <p>This program was built without its web page. <code>web/build</code> \
-                       makes the page; the next build of the program takes it in.</p>\n\
-                       <p>The command line and the interface (<code>/v1/openapi.json</code>) do \
-                       all that the page does.</p>\n</html>\n";
+                       <p>This program was built without its web page. Run <code>web/build</code>, \
+                       then build the program again.</p>\n\
+                       <p>The command line and the interface (<code>/v1/openapi.json</code>) offer \
+                       everything that the page does.</p>\n</html>\n";
 
 /// The files as of the build of the program.
 #[derive(RustEmbed)]
@@ -86,7 +86,7 @@ impl Site for Embedded {
     }
 }
 
-/// Returns the management interface with the web page in front of it.
+/// Returns the management interface together with the web page.
 pub fn before(interface: Router) -> Router {
     interface.layer(middleware::from_fn(serve))
 }
@@ -164,19 +164,19 @@ fn of_file(site: &impl Site, path: &str, plain: File, headers: &HeaderMap) -> Re
             ([(CONTENT_LENGTH, length)], Body::from(body)).into_response()
         }
     };
-    let told = answer.headers_mut();
-    told.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
+    let reported = answer.headers_mut();
+    reported.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
     // Hex digits, and types from a table, are always valid in a header.
     for (name, text) in [(ETAG, &tag), (CONTENT_TYPE, &kind)] {
         if let Ok(value) = HeaderValue::from_str(text) {
-            told.insert(name, value);
+            reported.insert(name, value);
         }
     }
     if varies {
-        told.insert(VARY, HeaderValue::from_static("accept-encoding"));
+        reported.insert(VARY, HeaderValue::from_static("accept-encoding"));
     }
     if is_compressed {
-        told.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        reported.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     answer
 }

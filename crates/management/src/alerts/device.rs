@@ -105,7 +105,7 @@ impl Device {
         let flushes = (AlertCode::DeviceFlushes, look.failed_flushes);
         [
             self.retries.judge(look, retries, ("retries of writes", RETRY_MEMORY_MS)),
-            self.moved.judge(look, moved, ("writes went elsewhere", FAILURE_MEMORY_MS)),
+            self.moved.judge(look, moved, ("writes were moved", FAILURE_MEMORY_MS)),
             self.flushes.judge(look, flushes, ("flushes failed", FAILURE_MEMORY_MS)),
         ]
     }
@@ -176,8 +176,8 @@ impl Device {
             ("commits", writes, self.writes.stuck_ms(writes, look.now_ms)),
         ];
         let (what, transfers, stuck_ms) = all.into_iter().max_by_key(|(.., ms)| *ms)?;
-        let told = format!("{} {what} under way, of which none ends", transfers.under_way);
-        (stuck_ms >= STUCK_MS).then_some(told)
+        let reported = format!("{} {what} in flight, none of which completes", transfers.under_way);
+        (stuck_ms >= STUCK_MS).then_some(reported)
     }
 }
 
@@ -210,7 +210,7 @@ mod tests {
 
     /// Returns what is reported of its speed: severity and actual value; `None` if nothing is
     /// known.
-    fn told(device: &mut Device, look: &Look) -> Option<(Severity, String)> {
+    fn reported(device: &mut Device, look: &Look) -> Option<(Severity, String)> {
         let seen = device.slow(look)?;
         let Seen::Holds(condition) = seen else { return None };
         assert_eq!((condition.code, &*condition.component), (AlertCode::DeviceSlow, "pool.data"));
@@ -222,10 +222,10 @@ mod tests {
         let mut device = Device::default();
         let mut at = |second: u64, each_us| {
             // 10 per second: earlier latencies still count in the sum.
-            told(&mut device, &look(second * 1000, second * 10, each_us, 1))
+            reported(&mut device, &look(second * 1000, second * 10, each_us, 1))
         };
         for second in 0..300 {
-            assert_eq!(at(second, 25_000), None, "{second} s are too short a time to tell");
+            assert_eq!(at(second, 25_000), None, "{second} s are too short to judge");
         }
         let (severity, actual) = at(300, 25_000).unwrap();
         assert_eq!(
@@ -234,13 +234,13 @@ mod tests {
         );
         let mut fast = Device::default();
         for second in 0..1000 {
-            assert_eq!(told(&mut fast, &look(second * 1000, second * 10, 19_999, 0)), None);
+            assert_eq!(reported(&mut fast, &look(second * 1000, second * 10, 19_999, 0)), None);
         }
         assert!(!fast.is_slow);
     }
 
     #[test]
-    fn slow_is_over_well_below_where_it_begins_and_idle_tells_nothing() {
+    fn a_slow_device_recovers_with_a_margin_and_an_idle_one_is_not_judged() {
         let mut device = Device::default();
         let (mut ok, mut sum) = (0, 0);
         let mut minute = |device: &mut Device, now_ms: u64, count: u64, each_us: u64| {
@@ -295,14 +295,14 @@ mod tests {
             let look = look(now_ms, 0, 0, 0);
             let look = Look { moved_writes, failed_flushes, uptime_ms: now_ms, ..look };
             let seen = device.judge(&look).into_iter();
-            let told = seen.filter_map(|seen| match seen {
+            let reported = seen.filter_map(|seen| match seen {
                 Seen::Holds(condition) => Some((condition.code.name(), condition.actual)),
                 Seen::Unsure(..) => None,
             });
-            told.collect::<Vec<_>>()
+            reported.collect::<Vec<_>>()
         };
         assert_eq!(at(DAY_MS, 0, 0), []);
-        let moved = ("device-moved", "1 writes went elsewhere since the start".to_owned());
+        let moved = ("device-moved", "1 writes were moved since the start".to_owned());
         let flushes = ("device-flushes", "2 flushes failed since the start".to_owned());
         assert_eq!(at(DAY_MS + MINUTE_MS, 1, 0), std::slice::from_ref(&moved));
         assert_eq!(at(2 * DAY_MS, 1, 2), [moved, flushes.clone()]);
@@ -313,17 +313,21 @@ mod tests {
     #[test]
     fn transfers_that_do_not_end_are_reported_soon() {
         let mut device = Device::default();
-        assert_eq!(told(&mut device, &look(5_000, 7, 80, 3)), None);
-        assert_eq!(told(&mut device, &look(34_000, 7, 80, 3)), None);
-        let (severity, actual) = told(&mut device, &look(35_000, 7, 80, 3)).unwrap();
+        assert_eq!(reported(&mut device, &look(5_000, 7, 80, 3)), None);
+        assert_eq!(reported(&mut device, &look(34_000, 7, 80, 3)), None);
+        let (severity, actual) = reported(&mut device, &look(35_000, 7, 80, 3)).unwrap();
         assert_eq!(severity, Severity::Critical);
-        assert_eq!(actual, "3 reads under way, of which none ends");
-        assert_eq!(told(&mut device, &look(40_000, 8, 80, 2)), None, "one has ended");
+        assert_eq!(actual, "3 reads in flight, none of which completes");
+        assert_eq!(reported(&mut device, &look(40_000, 8, 80, 2)), None, "one has ended");
         // A long time with none in progress does not matter.
-        assert_eq!(told(&mut device, &look(45_000, 10, 80, 0)), None);
-        assert_eq!(told(&mut device, &look(140_000, 10, 80, 0)), None);
-        assert_eq!(told(&mut device, &look(145_000, 10, 80, 1)), None, "it has just begun");
-        assert_eq!(told(&mut device, &look(100_000, 10, 80, 1)), None, "the clock was set back");
-        assert!(told(&mut device, &look(130_000, 10, 80, 1)).is_some());
+        assert_eq!(reported(&mut device, &look(45_000, 10, 80, 0)), None);
+        assert_eq!(reported(&mut device, &look(140_000, 10, 80, 0)), None);
+        assert_eq!(reported(&mut device, &look(145_000, 10, 80, 1)), None, "it has just begun");
+        assert_eq!(
+            reported(&mut device, &look(100_000, 10, 80, 1)),
+            None,
+            "the clock was set back"
+        );
+        assert!(reported(&mut device, &look(130_000, 10, 80, 1)).is_some());
     }
 }

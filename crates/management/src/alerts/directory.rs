@@ -18,7 +18,7 @@ pub(super) fn judge(trouble: Option<&(Duration, String)>) -> Option<Seen> {
     if *since < UNREACHABLE_MAX {
         return Some(Seen::Unsure(code, DIRECTORY.into()));
     }
-    let expected = "one server at least can be asked";
+    let expected = "at least one server can be reached";
     Some(holds(code, DIRECTORY, Severity::Warning, why.clone(), expected))
 }
 

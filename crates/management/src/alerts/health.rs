@@ -29,27 +29,28 @@ impl Health {
     }
 
     fn one(&mut self, now_ms: u64, name: &str, health: &DeviceHealth) -> Option<Seen> {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         if health.passed == Some(false) {
-            told.push("it says that it fails".to_owned());
+            reported.push("it reports that it is failing".to_owned());
         }
         if let Some(wear) = health.wear_percent.filter(|wear| *wear >= WEAR_WARNING_PERCENT) {
-            told.push(format!("{wear}% of what it should endure are used"));
+            reported.push(format!("{wear}% of its endurance is used"));
         }
         if let Some((errors, more)) = self.errors(now_ms, name, health.media_errors) {
-            told.push(format!("it has {errors} errors of the medium, {more} more than before"));
+            reported.push(format!("it has {errors} media errors, {more} more than before"));
         }
         let is_failing = health.passed == Some(false);
         let severity = if is_failing { Severity::Critical } else { Severity::Warning };
-        let expected = "it says that it is well";
-        let actual = told.join("; ");
-        (!told.is_empty()).then(|| holds(AlertCode::DeviceHealth, name, severity, actual, expected))
+        let expected = "it reports that it is healthy";
+        let actual = reported.join("; ");
+        (!reported.is_empty())
+            .then(|| holds(AlertCode::DeviceHealth, name, severity, actual, expected))
     }
 
     /// Returns the number of errors, and the number of new ones, if there were new ones within a
     /// day.
-    fn errors(&mut self, now_ms: u64, name: &str, told: Option<u64>) -> Option<(u64, u64)> {
-        let count = told?;
+    fn errors(&mut self, now_ms: u64, name: &str, reported: Option<u64>) -> Option<(u64, u64)> {
+        let count = reported?;
         let known = self.0.entry(name.to_owned()).or_insert(Errors { count, grew: None });
         if count > known.count {
             known.grew = Some((now_ms, count - known.count));
@@ -64,7 +65,7 @@ impl Health {
 mod tests {
     use super::*;
 
-    fn told(health: &mut Health, now_ms: u64, of: DeviceHealth) -> Option<(Severity, String)> {
+    fn reported(health: &mut Health, now_ms: u64, of: DeviceHealth) -> Option<(Severity, String)> {
         let seen = health.judge(now_ms, &[("0 (/dev/sda)".to_owned(), of)]);
         seen.into_iter().next().map(|seen| match seen {
             Seen::Holds(held) => {
@@ -86,31 +87,34 @@ mod tests {
     #[test]
     fn a_device_that_fails_is_critical_and_a_worn_one_a_warning() {
         let mut health = Health::default();
-        assert_eq!(told(&mut health, 0, sound()), None);
-        assert_eq!(told(&mut health, 0, DeviceHealth::default()), None, "nothing is told");
+        assert_eq!(reported(&mut health, 0, sound()), None);
+        assert_eq!(reported(&mut health, 0, DeviceHealth::default()), None, "nothing is reported");
         let worn = DeviceHealth { wear_percent: Some(90), ..sound() };
-        let actual = "90% of what it should endure are used".to_owned();
-        assert_eq!(told(&mut health, 0, worn.clone()), Some((Severity::Warning, actual)));
+        let actual = "90% of its endurance is used".to_owned();
+        assert_eq!(reported(&mut health, 0, worn.clone()), Some((Severity::Warning, actual)));
         let failing = DeviceHealth { passed: Some(false), ..worn };
-        let (severity, actual) = told(&mut health, 0, failing).unwrap();
+        let (severity, actual) = reported(&mut health, 0, failing).unwrap();
         assert_eq!(severity, Severity::Critical);
-        assert!(actual.contains("it fails; 90%"), "{actual}");
+        assert!(actual.contains("it is failing; 90%"), "{actual}");
     }
 
     #[test]
-    fn errors_of_the_medium_count_while_they_grow() {
+    fn media_errors_are_reported_while_they_grow() {
         let mut health = Health::default();
         let errors = |media_errors| DeviceHealth { media_errors, ..sound() };
-        assert_eq!(told(&mut health, 0, errors(Some(5))), None, "they may be old");
-        let more = "it has 7 errors of the medium, 2 more than before".to_owned();
-        assert_eq!(told(&mut health, 10, errors(Some(7))), Some((Severity::Warning, more.clone())));
-        assert_eq!(told(&mut health, DAY_MS, errors(Some(7))), Some((Severity::Warning, more)));
-        assert_eq!(told(&mut health, DAY_MS + 10, errors(Some(7))), None);
-        assert_eq!(told(&mut health, DAY_MS + 10, errors(None)), None);
+        assert_eq!(reported(&mut health, 0, errors(Some(5))), None, "they may be old");
+        let more = "it has 7 media errors, 2 more than before".to_owned();
+        assert_eq!(
+            reported(&mut health, 10, errors(Some(7))),
+            Some((Severity::Warning, more.clone()))
+        );
+        assert_eq!(reported(&mut health, DAY_MS, errors(Some(7))), Some((Severity::Warning, more)));
+        assert_eq!(reported(&mut health, DAY_MS + 10, errors(Some(7))), None);
+        assert_eq!(reported(&mut health, DAY_MS + 10, errors(None)), None);
         // A replacement device has its own count.
-        assert_eq!(told(&mut health, DAY_MS + 20, errors(Some(1))), None);
-        assert!(told(&mut health, DAY_MS + 30, errors(Some(2))).is_some());
+        assert_eq!(reported(&mut health, DAY_MS + 20, errors(Some(1))), None);
+        assert!(reported(&mut health, DAY_MS + 30, errors(Some(2))).is_some());
         health.judge(DAY_MS + 40, &[]);
-        assert_eq!(told(&mut health, DAY_MS + 50, errors(Some(9))), None);
+        assert_eq!(reported(&mut health, DAY_MS + 50, errors(Some(9))), None);
     }
 }

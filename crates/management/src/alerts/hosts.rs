@@ -215,10 +215,10 @@ impl Known {
         }
         let reason = match host.off.contains(block::Offload::ExtendedCopy.name()) {
             true => "full copy is switched off on the array",
-            false => "no EXTENDED COPY came",
+            false => "no EXTENDED COPY arrived",
         };
         let gib = less >> 30;
-        let actual = format!("{gib} GiB were read and written alike in 10 minutes; {reason}");
+        let actual = format!("{gib} GiB were both read and written in 10 minutes; {reason}");
         Some(holds(code, &host.name, Severity::Info, actual, "copies by EXTENDED COPY"))
     }
 
@@ -233,7 +233,7 @@ impl Known {
         }
         let reason = match host.off.contains(block::Offload::WriteSame.name()) {
             true => "block zero is switched off on the array",
-            false => "no WRITE SAME came",
+            false => "no WRITE SAME arrived",
         };
         let actual = format!("{} MiB of zeros were sent in 10 minutes; {reason}", sent >> 20);
         Some(holds(code, &host.name, Severity::Info, actual, "zeros by WRITE SAME"))
@@ -261,7 +261,7 @@ fn no_reclaim(host: &HostLook, look: &Look) -> Option<Seen> {
     }
     let actual =
         format!("{} GiB were written since the start, and none unmapped", write.bytes >> 30);
-    Some(holds(code, &host.name, Severity::Info, actual, "UNMAP of what is not used any more"))
+    Some(holds(code, &host.name, Severity::Info, actual, "UNMAP of unused space"))
 }
 
 fn no_ats(host: &HostLook) -> Option<Seen> {
@@ -274,7 +274,7 @@ fn no_ats(host: &HostLook) -> Option<Seen> {
     }
     let reason = match host.off.contains(block::Offload::CompareAndWrite.name()) {
         true => "ATS is switched off on the array",
-        false => "no COMPARE AND WRITE came",
+        false => "no COMPARE AND WRITE arrived",
     };
     let actual = format!("{} reservations of whole volumes; {reason}", host.done.reserves);
     Some(holds(code, &host.name, Severity::Info, actual, "locks by COMPARE AND WRITE"))

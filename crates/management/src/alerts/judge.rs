@@ -82,11 +82,11 @@ impl Judge {
         seen.extend(self.health.judge(look.now_ms, &look.healths));
         seen.extend(self.controller(look));
         if look.has_failed {
-            let (actual, expected) = ("writes are refused", "writes are taken");
+            let (actual, expected) = ("writes are refused", "writes are accepted");
             seen.push(holds(AlertCode::StoreFailed, POOL, Severity::Critical, actual, expected));
         }
         for (what, why) in &look.troubles {
-            let expected = "it goes on";
+            let expected = "it makes progress";
             seen.push(holds(AlertCode::BackgroundFailed, what, Severity::Warning, why, expected));
         }
         for (group, outcome) in &look.snapshots {
@@ -100,7 +100,9 @@ impl Judge {
         for (name, trouble) in &look.notifications {
             let code = AlertCode::NotificationFailed;
             let trouble = trouble.as_ref();
-            seen.extend(trouble.map(|why| holds(code, name, Severity::Warning, why, "it is sent")));
+            seen.extend(
+                trouble.map(|why| holds(code, name, Severity::Warning, why, "it can be sent")),
+            );
         }
         seen.extend(self.hosts.judge(look));
         seen
@@ -185,7 +187,7 @@ impl Judge {
             let actual = format!("it was stopped: holdfast controller start {name}");
             return Some(holds(code, name, Severity::Info, actual, expected));
         }
-        let actual = "nothing is heard of it";
+        let actual = "nothing is heard from it";
         is_long.then(|| holds(code, name, Severity::Warning, actual, expected))
     }
 
@@ -210,11 +212,11 @@ impl Judge {
         }
         often.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
         often.truncate(REFUSALS_TOLD_MAX);
-        let told = |(recent, name, why): (u64, &String, &str)| {
+        let reported = |(recent, name, why): (u64, &String, &str)| {
             let actual = format!("{why}: {recent} times in 10 minutes");
             holds(AlertCode::LoginRefused, name, Severity::Warning, actual, "it logs in")
         };
-        often.into_iter().map(told).collect()
+        often.into_iter().map(reported).collect()
     }
 }
 
@@ -239,7 +241,7 @@ fn snapshots(group: &str, outcome: Option<&Result<(), String>>) -> Option<Seen> 
 fn clock(jump_ms: i64) -> Seen {
     let way = if jump_ms < 0 { "back" } else { "ahead" };
     let actual = format!("it jumped {way} by {} s", jump_ms.unsigned_abs() / 1000);
-    holds(AlertCode::ClockJumped, "clock", Severity::Warning, actual, "it goes on evenly")
+    holds(AlertCode::ClockJumped, "clock", Severity::Warning, actual, "it runs evenly")
 }
 
 fn certificate(look: &Look) -> Option<Seen> {
@@ -251,8 +253,8 @@ fn certificate(look: &Look) -> Option<Seen> {
         _ => return None,
     };
     let actual = match left_ms {
-        0 => "it has ended".to_owned(),
-        left => format!("it ends in {} days", left / DAY_MS),
+        0 => "it has expired".to_owned(),
+        left => format!("it expires in {} days", left / DAY_MS),
     };
     let expected = "more than 30 days";
     Some(holds(AlertCode::CertificateEnds, &certificate.path, severity, actual, expected))
@@ -289,13 +291,13 @@ mod tests {
             Seen::Holds(held) if held.code == AlertCode::ClockJumped => Some(held.actual.clone()),
             _ => None,
         };
-        let told = |look| Judge::default().judge(look).iter().find_map(of_clock);
-        assert_eq!(told(&look).as_deref(), Some("it jumped back by 90 s"));
-        assert_eq!(told(&Look::default()), None);
+        let reported = |look| Judge::default().judge(look).iter().find_map(of_clock);
+        assert_eq!(reported(&look).as_deref(), Some("it jumped back by 90 s"));
+        assert_eq!(reported(&Look::default()), None);
     }
 
     #[test]
-    fn a_controller_that_is_started_again_is_none_that_is_missing() {
+    fn a_restarting_controller_is_not_missing() {
         let mut judge = Judge::default();
         let mut is_told = |second: u64, missing_controller| {
             let uptime_ms = second * 1000;
@@ -306,8 +308,10 @@ mod tests {
         assert!(!is_told(40, ct1) && !is_told(69, ct1));
         assert!(is_told(70, ct1) && is_told(80, ct1) && !is_told(85, None));
         let look = Look { missing_controller: ct1, is_stopped: true, ..Look::default() };
-        let Some(Seen::Holds(told)) = judge.controller(&look) else { panic!("it is not told") };
-        assert_eq!(told.severity, Severity::Info);
-        assert!(told.actual.ends_with("holdfast controller start ct1"), "{}", told.actual);
+        let Some(Seen::Holds(reported)) = judge.controller(&look) else {
+            panic!("it is not reported")
+        };
+        assert_eq!(reported.severity, Severity::Info);
+        assert!(reported.actual.ends_with("holdfast controller start ct1"), "{}", reported.actual);
     }
 }

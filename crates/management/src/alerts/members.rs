@@ -40,7 +40,7 @@ impl Known {
         for number in
             self.0.keys().filter(|number| !members.iter().any(|(d, _)| d.number == **number))
         {
-            tracing::info!("device {number} is not one of the pool's any more");
+            tracing::info!("device {number} was removed from the pool");
         }
         self.0 = members.iter().map(|(device, _)| (device.number, device.state)).collect();
     }
@@ -58,7 +58,7 @@ enum Said {
 fn said(before: Option<DeviceState>, device: &DeviceStatus) -> Said {
     let (name, why) = (name(device), device.why_out.as_deref());
     match (device.state, why) {
-        (DeviceState::In, _) => Said::Well(format!("device {name} has all that it should have")),
+        (DeviceState::In, _) => Said::Well(format!("device {name} has all its data")),
         (DeviceState::CatchingUp, Some(why)) if before == Some(DeviceState::In) => {
             Said::Wrong(format!("device {name} was out of the pool: {why}; it is catching up"))
         }
@@ -74,15 +74,15 @@ fn said(before: Option<DeviceState>, device: &DeviceStatus) -> Said {
 /// Returns what to report of a device, given the number of devices that are in, and of those that
 /// can be spared.
 fn one((device, progress): &Member, (are_in, spare): (usize, usize)) -> Option<Seen> {
-    let expected = "it has all that it should have";
+    let expected = "it has all its data";
     match device.state {
         DeviceState::In => None,
         DeviceState::CatchingUp => {
             let actual = match progress {
                 Some(progress) if progress.all_bytes > 0 => {
-                    format!("{}% are on it", progress.percent())
+                    format!("{}% complete", progress.percent())
                 }
-                _ => "it does not have all yet".to_owned(),
+                _ => "it does not have all its data yet".to_owned(),
             };
             let code = AlertCode::DeviceCatchingUp;
             Some(holds(code, &name(device), Severity::Info, actual, expected))
@@ -92,11 +92,11 @@ fn one((device, progress): &Member, (are_in, spare): (usize, usize)) -> Option<S
             let severity = if spare > 0 { Severity::Warning } else { Severity::Critical };
             let why = match (&device.why_out, device.state) {
                 (Some(why), _) => why.clone(),
-                (None, DeviceState::Missing) => "it was not there at the start".to_owned(),
+                (None, DeviceState::Missing) => "it was missing at the start".to_owned(),
                 (None, _) => "it is out".to_owned(),
             };
             let is_without = device.parts.is_some_and(|parts| parts.used == 0);
-            let instead = if is_without { "; what it had is on the others: remove it" } else { "" };
+            let instead = if is_without { "; its data is on the others: remove it" } else { "" };
             let actual =
                 format!("{why}{instead}; {are_in} devices are in, of which {spare} may fail");
             Some(holds(AlertCode::DeviceOut, &name(device), severity, actual, expected))
@@ -137,12 +137,12 @@ mod tests {
         (status, None)
     }
 
-    fn told(members: &[Member]) -> Vec<(AlertCode, Severity, String, String)> {
-        let told = judge(members).into_iter().map(|seen| match seen {
+    fn reported(members: &[Member]) -> Vec<(AlertCode, Severity, String, String)> {
+        let reported = judge(members).into_iter().map(|seen| match seen {
             Seen::Holds(held) => (held.code, held.severity, held.component, held.actual),
             Seen::Unsure(..) => panic!("it is always known"),
         });
-        told.collect()
+        reported.collect()
     }
 
     /// Devices are checked only now and then.
@@ -163,29 +163,29 @@ mod tests {
     #[test]
     fn a_device_that_is_out_is_critical_where_one_is_left() {
         use DeviceState::{In, Missing, Out};
-        assert!(told(&[device(0, In), device(1, In)]).is_empty());
+        assert!(reported(&[device(0, In), device(1, In)]).is_empty());
         let mut out = device(2, Out);
         out.0.why_out = Some("a write failed".into());
-        let seen = told(&[device(0, In), device(1, In), out.clone()]);
+        let seen = reported(&[device(0, In), device(1, In), out.clone()]);
         let actual = "a write failed; 2 devices are in, of which 1 may fail".to_owned();
         let name = "2 (/srv/2/pool.data)".to_owned();
         assert_eq!(seen, [(AlertCode::DeviceOut, Severity::Warning, name, actual)]);
         let mut missing = device(1, Missing);
         missing.0.name = String::new();
-        let seen = told(&[device(0, In), missing, out]);
+        let seen = reported(&[device(0, In), missing, out]);
         assert_eq!(seen.iter().map(|seen| seen.1).collect::<Vec<_>>(), [Severity::Critical; 2]);
         assert_eq!(seen[0].2, "1");
         // In stripes over five devices, three must be in.
         let of_five = |lost: usize| -> Vec<_> {
             (0..5).map(|at| device(at, if usize::from(at) < lost { Out } else { In })).collect()
         };
-        assert_eq!(told(&of_five(1))[0].1, Severity::Warning);
-        assert_eq!(told(&of_five(1))[0].3, "it is out; 4 devices are in, of which 1 may fail");
-        assert_eq!(told(&of_five(2))[0].1, Severity::Critical);
+        assert_eq!(reported(&of_five(1))[0].1, Severity::Warning);
+        assert_eq!(reported(&of_five(1))[0].3, "it is out; 4 devices are in, of which 1 may fail");
+        assert_eq!(reported(&of_five(2))[0].1, Severity::Critical);
         let mut catching_up = device(1, DeviceState::CatchingUp);
         catching_up.1 = Some(CatchingUp { done_bytes: 1, all_bytes: 4, left_s: None });
-        let seen = told(&[device(0, In), catching_up]);
+        let seen = reported(&[device(0, In), catching_up]);
         assert_eq!((seen[0].0, seen[0].1), (AlertCode::DeviceCatchingUp, Severity::Info));
-        assert_eq!(seen[0].3, "25% are on it");
+        assert_eq!(seen[0].3, "25% complete");
     }
 }

@@ -119,13 +119,15 @@ impl Teller {
         let array = self.array.name();
         self.tell_changes(&array);
         let news = self.array.alerts(0, usize::MAX);
-        let news: Vec<(Alert, Told)> =
-            news.into_iter().filter_map(|alert| alert.news().map(|told| (alert, told))).collect();
+        let news: Vec<(Alert, Told)> = news
+            .into_iter()
+            .filter_map(|alert| alert.news().map(|reported| (alert, reported)))
+            .collect();
         if news.is_empty() {
             return;
         }
-        let told: Vec<(u64, Told)> =
-            news.iter().map(|(alert, told)| (alert.number, *told)).collect();
+        let reported: Vec<(u64, Told)> =
+            news.iter().map(|(alert, reported)| (alert.number, *reported)).collect();
         for (alert, _) in news {
             let time_ms = alert.updated_ms;
             let news = match alert.state {
@@ -134,7 +136,7 @@ impl Teller {
             };
             self.notifier.tell(&Arc::new(Event { news, time_ms, array: array.clone() }));
         }
-        self.array.alerts_told(&told, now_ms);
+        self.array.alerts_told(&reported, now_ms);
     }
 
     fn tell_changes(&mut self, array: &str) {

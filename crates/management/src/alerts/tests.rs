@@ -103,7 +103,7 @@ fn a_filling_pool_is_reported_at_its_thresholds_without_flapping() {
     }
     assert_eq!(at(70, &[60, 70]).0, critical, "the last of several");
     assert_eq!(at(50, &[]).0, None);
-    assert_eq!(at(96, &[]).0, critical, "where hosts are told nothing, too");
+    assert_eq!(at(96, &[]).0, critical, "also if hosts are not notified");
 }
 
 #[test]
@@ -125,8 +125,8 @@ fn a_pool_that_will_be_full_is_reported_by_its_trend() {
             last = judge.judge(&Look { used_bytes, ..well(now_ms) });
             assert_eq!(is_unsure(&last, AlertCode::PoolFullSoon), step < 35, "step {step}");
         }
-        let told = find(&last, AlertCode::PoolFullSoon).map(|condition| condition.severity);
-        assert_eq!(told, severity, "{gib_per_hour} GiB an hour");
+        let reported = find(&last, AlertCode::PoolFullSoon).map(|condition| condition.severity);
+        assert_eq!(reported, severity, "{gib_per_hour} GiB an hour");
     }
     // A new pool fills fast, and is far from full.
     let mut judge = Judge::default();
@@ -138,7 +138,7 @@ fn a_pool_that_will_be_full_is_reported_by_its_trend() {
 }
 
 #[test]
-fn what_is_damaged_fails_or_ends_is_told() {
+fn damage_failures_and_expiry_are_reported() {
     let mut judge = Judge::default();
     let mut look = well(40 * DAY_MS);
     look.damaged = 2;
@@ -154,11 +154,11 @@ fn what_is_damaged_fails_or_ends_is_told() {
         Some(Certificate { path: "c.pem".into(), ends_ms: look.now_ms + 29 * DAY_MS });
     look.notifications = vec![("ops".into(), Some("refused".into())), ("log".into(), None)];
     let seen = judge.judge(&look);
-    let told: Vec<_> =
+    let reported: Vec<_> =
         holding(&seen).into_iter().map(|c| (c.code, c.component, c.severity)).collect();
     let (warning, critical) = (Severity::Warning, Severity::Critical);
     assert_eq!(
-        told,
+        reported,
         [
             (AlertCode::Damage, "pool".to_owned(), critical),
             (AlertCode::DeviceErrors, "pool.data".into(), warning),
@@ -178,7 +178,7 @@ fn what_is_damaged_fails_or_ends_is_told() {
     assert!(find(&judge.judge(&look), AlertCode::DeviceErrors).is_none());
     look.certificate = Some(Certificate { path: "c.pem".into(), ends_ms: look.now_ms - 1 });
     let ended = find(&judge.judge(&look), AlertCode::CertificateEnds).unwrap();
-    assert_eq!((ended.severity, ended.actual.as_str()), (critical, "it has ended"));
+    assert_eq!((ended.severity, ended.actual.as_str()), (critical, "it has expired"));
     // Before a scrub pass has finished, damage is unknown.
     let look = Look { is_scrubbed: false, ..well(0) };
     assert!(is_unsure(&Judge::default().judge(&look), AlertCode::Damage));
@@ -195,8 +195,8 @@ fn repeated_refusals_are_reported_until_they_stop() {
         find(&judge.judge(&look), AlertCode::LoginRefused)
     };
     assert_eq!((at(0, 1), at(1, 4)), (None, None));
-    let told = at(2, 5).unwrap();
-    assert!(told.component == "iqn.x" && told.actual.contains("CHAP"), "{told:?}");
+    let reported = at(2, 5).unwrap();
+    assert!(reported.component == "iqn.x" && reported.actual.contains("CHAP"), "{reported:?}");
     assert!(at(9, 5).is_some());
     assert_eq!(at(13, 5), None, "none in the last ten minutes");
     // Once a minute is often enough to be reported, once in five minutes is not.
@@ -234,7 +234,7 @@ fn a_host_that_has_disconnected_is_reported() {
         let seen = judge.judge(&look);
         (find(&seen, AlertCode::HostGone).is_some(), is_unsure(&seen, AlertCode::HostGone))
     };
-    assert_eq!(at(0, Some(host(&[]))), (false, true), "it may come yet");
+    assert_eq!(at(0, Some(host(&[]))), (false, true), "it may still log in");
     assert_eq!(at(100, Some(host(&[]))), (false, true));
     assert_eq!(at(101, Some(host(&[1, 2]))), (false, false));
     assert_eq!(at(102, Some(host(&[]))), (false, true), "it may be restarting");
@@ -311,9 +311,9 @@ fn disabled_offloads_and_space_never_reclaimed_are_reported() {
     let mut at = |uptime_ms: u64, host: &HostLook| {
         let mut look = Look { uptime_ms, ..well(uptime_ms) };
         look.hosts = vec![host.clone()];
-        let told: BTreeSet<AlertCode> =
+        let reported: BTreeSet<AlertCode> =
             holding(&judge.judge(&look)).iter().map(|condition| condition.code).collect();
-        told
+        reported
     };
     let mut it = host(&[1, 2]);
     count(&mut it, Class::Write, 100, 0, 15 * GIB);
@@ -353,10 +353,10 @@ fn a_host_that_copies_by_itself_is_reported_with_the_reason() {
         count(&mut it, Class::Copy, copies, 0, 4096);
         let mut later = well(9 * MINUTE_MS);
         later.hosts = vec![it.clone()];
-        let told = find(&judge.judge(&later), AlertCode::CopiesByHost);
-        assert_eq!(told.is_some(), is_told, "{read} {write} {piece} {copies}");
-        let Some(told) = told else { continue };
-        assert!(told.actual.ends_with("no EXTENDED COPY came"), "{}", told.actual);
+        let reported = find(&judge.judge(&later), AlertCode::CopiesByHost);
+        assert_eq!(reported.is_some(), is_told, "{read} {write} {piece} {copies}");
+        let Some(reported) = reported else { continue };
+        assert!(reported.actual.ends_with("no EXTENDED COPY arrived"), "{}", reported.actual);
         // It stays open for a day, in which the host may do so again.
         later.now_ms = 10 * HOUR_MS;
         assert!(is_unsure(&judge.judge(&later), AlertCode::CopiesByHost));
@@ -370,8 +370,8 @@ fn a_host_that_copies_by_itself_is_reported_with_the_reason() {
 #[test]
 fn a_host_that_sends_zeros_as_data_is_reported_with_the_reason() {
     // Zeros sent in nine minutes, WRITE SAME among the commands, and whether that is reported.
-    for (mib, offloads, off, told) in [
-        (1024, 0, false, Some("1024 MiB of zeros were sent in 10 minutes; no WRITE SAME came")),
+    for (mib, offloads, off, reported) in [
+        (1024, 0, false, Some("1024 MiB of zeros were sent in 10 minutes; no WRITE SAME arrived")),
         (2048, 0, true, Some("switched off on the array")),
         (1023, 0, false, None),
         (4096, 1, false, None),
@@ -390,9 +390,9 @@ fn a_host_that_sends_zeros_as_data_is_reported_with_the_reason() {
         look = well(9 * MINUTE_MS);
         look.hosts = vec![it.clone()];
         let found = find(&judge.judge(&look), AlertCode::ZerosByHost).map(|one| one.actual);
-        assert_eq!(found.is_some(), told.is_some(), "{mib} {offloads}");
-        let (Some(found), Some(told)) = (found, told) else { continue };
-        assert!(found.ends_with(told), "{found}");
+        assert_eq!(found.is_some(), reported.is_some(), "{mib} {offloads}");
+        let (Some(found), Some(reported)) = (found, reported) else { continue };
+        assert!(found.ends_with(reported), "{found}");
         look.now_ms += HOUR_MS;
         assert!(is_unsure(&judge.judge(&look), AlertCode::ZerosByHost));
         look.now_ms += DAY_MS;

@@ -33,14 +33,14 @@ pub(super) fn judge(clock: &ClockState) -> Option<Seen> {
     }
     let actual = format!("none for {} minutes", silent.as_secs() / 60);
     let code = AlertCode::TimeServersSilent;
-    Some(holds(code, CLOCK, Severity::Warning, actual, "one at least answers"))
+    Some(holds(code, CLOCK, Severity::Warning, actual, "at least one answers"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(clock: ClockState) -> Option<(AlertCode, String)> {
+    fn reported(clock: ClockState) -> Option<(AlertCode, String)> {
         match judge(&clock) {
             Some(Seen::Holds(held)) => Some((held.code, held.actual)),
             _ => None,
@@ -50,19 +50,19 @@ mod tests {
     #[test]
     fn a_wrong_clock_and_silent_time_servers_are_reported() {
         let off = |offset_s| ClockState { is_asked: true, offset_s: Some(offset_s), silent: None };
-        assert_eq!(told(ClockState::default()), None);
-        assert_eq!((told(off(0.99)), told(off(-1.0))), (None, None));
+        assert_eq!(reported(ClockState::default()), None);
+        assert_eq!((reported(off(0.99)), reported(off(-1.0))), (None, None));
         let expected = Some((AlertCode::ClockOff, "it is 90.500 s behind".to_owned()));
-        assert_eq!(told(off(90.5)), expected);
-        assert_eq!(told(off(-2.0)).unwrap().1, "it is 2.000 s ahead");
+        assert_eq!(reported(off(90.5)), expected);
+        assert_eq!(reported(off(-2.0)).unwrap().1, "it is 2.000 s ahead");
         let silent = |seconds| ClockState {
             is_asked: true,
             offset_s: None,
             silent: Some(Duration::from_secs(seconds)),
         };
-        assert_eq!(told(silent(599)), None);
+        assert_eq!(reported(silent(599)), None);
         assert!(matches!(judge(&silent(599)), Some(Seen::Unsure(AlertCode::ClockOff, _))));
         let expected = Some((AlertCode::TimeServersSilent, "none for 10 minutes".to_owned()));
-        assert_eq!(told(silent(600)), expected);
+        assert_eq!(reported(silent(600)), expected);
     }
 }

@@ -26,13 +26,13 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 /// Returns the certificate in the pool; the same allocation until it changes.
 type Pool = Box<dyn Fn() -> Option<Arc<StoredCertificate>> + Send + Sync>;
 
-/// What happens after a look.
+/// The reaction to a check.
 #[derive(Default)]
 struct Looking {
     /// Called with the fingerprint of each new certificate.
     is_renewed: Option<Box<dyn FnMut(Fingerprint) + Send>>,
     /// The last logged error.
-    told: Option<String>,
+    reported: Option<String>,
 }
 
 /// A certificate and its key, as last read.
@@ -42,7 +42,7 @@ pub struct Credentials {
     /// Those in the files.
     shown: RwLock<Arc<CertifiedKey>>,
     pool: RwLock<Option<Pool>>,
-    /// Those in the pool, which are in force if they are there: as stored, and ready for use.
+    /// Those in the pool, which are used if they exist: as stored, and ready for use.
     of_pool: RwLock<Option<(Arc<StoredCertificate>, Arc<CertifiedKey>)>>,
     looking: Mutex<Looking>,
 }
@@ -90,13 +90,13 @@ impl Credentials {
         self.refresh();
     }
 
-    /// Returns the certificate in force, with its key.
+    /// Returns the current certificate, with its key.
     fn in_force(&self) -> Arc<CertifiedKey> {
         let of_pool = self.of_pool.read().as_ref().map(|(_, both)| both.clone());
         of_pool.unwrap_or_else(|| self.shown.read().clone())
     }
 
-    /// Returns what the certificate in force is called: its file, or that it is in the pool.
+    /// Returns the name of the current certificate in messages: its file, or that of the pool.
     pub fn place(&self) -> String {
         match self.of_pool.read().is_some() {
             true => format!("certificate {} of the pool", array::MANAGEMENT_CERTIFICATE),
@@ -163,10 +163,11 @@ impl Credentials {
                 is_renewed(fingerprint);
             }
         }
-        if let Some(text) = trouble.as_ref().filter(|text| looking.told.as_ref() != Some(text)) {
+        if let Some(text) = trouble.as_ref().filter(|text| looking.reported.as_ref() != Some(text))
+        {
             tracing::warn!("a new certificate of management is not used: {text}");
         }
-        looking.told = trouble;
+        looking.reported = trouble;
     }
 }
 
@@ -186,7 +187,7 @@ fn pair(
         Error::Machine(format!("can't use {}: {error}", path.display()))
     };
     if chain.is_empty() {
-        return Err(refuse(certificate, &"it holds no certificate"));
+        return Err(refuse(certificate, &"it contains no certificate"));
     }
     let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| refuse(key, &error))?;
     let both = CertifiedKey::from_der(chain, secret, &trust::provider());
@@ -224,7 +225,7 @@ mod tests {
     use crate::certificate;
 
     #[test]
-    fn others_in_the_files_are_shown_once_they_fit() {
+    fn new_files_are_used_once_they_match() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         let loopback = "127.0.0.1".parse().unwrap();
@@ -247,7 +248,7 @@ mod tests {
         assert!(credentials.fingerprint() == second && second != first);
     }
     #[test]
-    fn the_pool_s_certificate_is_in_force_as_long_as_there_is_one() {
+    fn the_pools_certificate_is_used_as_long_as_it_exists() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         certificate::make(&path("a.pem"), &path("a.key"), "127.0.0.1".parse().unwrap()).unwrap();
@@ -268,8 +269,8 @@ mod tests {
         };
         let (first, second, damaged) = (stored(""), stored(""), stored("horse"));
         let pool = Arc::new(Mutex::new(Some(first.clone())));
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let telling = told.clone();
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let telling = reported.clone();
         let renewed = move |fingerprint| telling.lock().push(fingerprint);
         credentials.looking.lock().is_renewed = Some(Box::new(renewed));
         let followed = pool.clone();
@@ -293,6 +294,6 @@ mod tests {
             assert_eq!(credentials.fingerprint(), shown);
         }
         let wanted = [of(&first), of(&second), of_files, of(&first), of_files];
-        assert_eq!(*told.lock(), wanted, "each once");
+        assert_eq!(*reported.lock(), wanted, "each once");
     }
 }

@@ -6,7 +6,7 @@ use api::{CertificateFacts, CertificateSubject, Certificates};
 
 use super::{Credentials, text};
 
-/// Makes and checks certificates, and puts the one of management in force.
+/// Creates and checks certificates, and makes the one of management take effect.
 pub struct Keeper {
     /// The certificate of the server; `None` if management is not encrypted.
     credentials: Option<Arc<Credentials>>,

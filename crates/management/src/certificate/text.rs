@@ -1,4 +1,4 @@
-//! Certificates as PEM: making and checking them, and what they say.
+//! Certificates as PEM: creating, checking and parsing them.
 
 use std::fmt::Display;
 
@@ -42,7 +42,7 @@ pub(super) fn certificates(text: &str) -> Result<Vec<CertificateDer<'static>>, S
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     let found = found.map_err(|error| because("It is not PEM")(&error))?;
     match found.len() {
-        0 => Err("It holds no certificate (PEM, -----BEGIN CERTIFICATE-----).".into()),
+        0 => Err("It contains no certificate (PEM, -----BEGIN CERTIFICATE-----).".into()),
         1..=CHAIN_MAX => Ok(found),
         count => Err(format!("A chain has up to {CHAIN_MAX} certificates; this one has {count}.")),
     }
@@ -68,14 +68,14 @@ pub(super) fn with_key(
 ) -> Result<CertifiedKey, String> {
     // In the label (PKCS #8) or in a header (Proc-Type).
     if key.contains("ENCRYPTED") {
-        return Err("The key is encrypted: decrypt it before (openssl pkey).".into());
+        return Err("The key is encrypted: decrypt it first (openssl pkey).".into());
     }
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes());
     // The text of the error could contain a part of the key.
     let key = key.map_err(|_| "The key is not a private key in PEM.".to_owned())?;
     CertifiedKey::from_der(chain, key, &trust::provider()).map_err(|error| match error {
         rustls::Error::InconsistentKeys(_) => {
-            "The key is not that of the certificate: give the one that it was made for.".to_owned()
+            "The key is not that of the certificate: give the matching key.".to_owned()
         }
         other => because("The certificate and its key can't be used")(&other),
     })
@@ -100,7 +100,7 @@ pub(super) fn check(
     with_key(chain, key).map(drop)
 }
 
-/// Returns what the first certificate of a text says.
+/// Returns the contents of the first certificate of a text.
 pub(super) fn describe(text: &str) -> Result<CertificateFacts, String> {
     facts(&certificates(text)?[0])
 }
@@ -210,7 +210,7 @@ fn parameters(
     }
     if !subject.email.is_empty() {
         let text = Ia5String::try_from(subject.email.as_str());
-        let text = text.map_err(|error| because("The address of mail is wrong")(&error))?;
+        let text = text.map_err(|error| because("The email address is wrong")(&error))?;
         name.push(DnType::CustomDnType(EMAIL_ARCS.to_vec()), DnValue::Ia5String(text));
     }
     params.distinguished_name = name;
@@ -221,7 +221,7 @@ fn parameters(
 fn key_pair(key: &str) -> Result<KeyPair, String> {
     // The text of the error could contain a part of the key.
     KeyPair::from_pem(key).map_err(|_| {
-        "This key can't sign here: make a new one (`generate_new_key=true`).".to_owned()
+        "This key can't sign here: create a new one (`generate_new_key=true`).".to_owned()
     })
 }
 
@@ -233,7 +233,7 @@ pub(super) fn make(
     key: Option<&str>,
     now_ms: u64,
 ) -> Result<(String, String), String> {
-    let failed = because("The certificate can't be made");
+    let failed = because("The certificate can't be created");
     let pair = match key {
         Some(key) => key_pair(key)?,
         None => {
@@ -264,7 +264,7 @@ pub(super) fn serial() -> Result<SerialNumber, Box<dyn std::error::Error>> {
 
 /// Returns a request to sign a certificate for a key.
 pub(super) fn request(subject: &CertificateSubject, key: &str) -> Result<String, String> {
-    let failed = because("The request can't be made");
+    let failed = because("The request can't be created");
     let pair = key_pair(key)?;
     let mut params = parameters(subject, Vec::new())?;
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_says_what_was_asked_for() {
+    fn a_certificate_has_the_requested_contents() {
         let (certificate, key) = made(None);
         let facts = describe(&certificate).unwrap();
         let names = ["192.0.2.1", "2001:db8::1", "array.example.com", "localhost"];
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_is_refused_for_what_is_wrong_and_shows_no_key() {
+    fn an_import_is_refused_with_the_reason_and_without_the_key() {
         let ((certificate, key), (other, other_key)) = (made(None), made(None));
         let ended = NOW_MS + 31 * 86_400_000;
         let encrypted =
@@ -372,6 +372,6 @@ mod tests {
         assert!(request.starts_with("-----BEGIN CERTIFICATE REQUEST-----"), "{request}");
         assert!(super::request(&subject(), "horse").unwrap_err().contains("can't sign"));
         let wrong = CertificateSubject { email: "für@example.com".into(), ..subject() };
-        assert!(super::request(&wrong, &key).unwrap_err().contains("address of mail"));
+        assert!(super::request(&wrong, &key).unwrap_err().contains("email address"));
     }
 }

@@ -48,10 +48,10 @@ impl Health {
     }
 
     /// Stores a result. After an error the previous health stays.
-    fn note(&self, device: &str, told: Result<DeviceHealth, String>) {
+    fn note(&self, device: &str, reported: Result<DeviceHealth, String>) {
         let mut known = self.0.lock();
         let of_it = known.entry(device.to_owned()).or_default();
-        match told {
+        match reported {
             Ok(health) => *of_it = DeviceHealth { told_ms: Some(now_ms()), ..health },
             Err(why) => of_it.trouble = Some(why),
         }
@@ -124,7 +124,7 @@ impl Asker {
         // It may have been installed since.
         let Some(program) = self.program.clone().or_else(find_program) else {
             if !std::mem::replace(&mut self.is_missing_told, true) {
-                tracing::info!("the health of block devices is not known: {MISSING}");
+                tracing::info!("the health of block devices is unknown: {MISSING}");
             }
             return self.health.note(device, Err(MISSING.into()));
         };
@@ -132,19 +132,19 @@ impl Asker {
         let path = Path::new(device).canonicalize().unwrap_or_else(|_| device.into());
         let arguments: Vec<&OsStr> =
             OPTIONS.iter().map(OsStr::new).chain([path.as_os_str()]).collect();
-        let told = match self.runner.run(&program, &arguments, self.limit, stopped) {
+        let reported = match self.runner.run(&program, &arguments, self.limit, stopped) {
             Ok(said) => smart::parse(&said),
             Err(RunError::Stopped) => return,
             Err(error) => Err(format!("smartctl failed: {error}")),
         };
-        match &told {
+        match &reported {
             Ok(_) => drop(self.silent.remove(device)),
             Err(why) if self.silent.insert(device.to_owned()) => {
-                tracing::info!("the health of {device} is not known: {why}");
+                tracing::info!("the health of {device} is unknown: {why}");
             }
             Err(_) => {}
         }
-        self.health.note(device, told);
+        self.health.note(device, reported);
     }
 }
 
@@ -185,9 +185,12 @@ mod tests {
         assert!(
             asked().contains("--json=c --info --health --attributes --log=error --log=ssd /dev/b")
         );
-        let told = asker.health.of("/dev/a").unwrap();
-        assert_eq!((told.passed, told.power_on_hours, told.trouble), (Some(true), Some(7), None));
-        assert!(told.told_ms > Some(0));
+        let reported = asker.health.of("/dev/a").unwrap();
+        assert_eq!(
+            (reported.passed, reported.power_on_hours, reported.trouble),
+            (Some(true), Some(7), None)
+        );
+        assert!(reported.told_ms > Some(0));
         // One was added, and one was removed.
         asker.turn(&names(&["/dev/b", "/dev/c"]), start + HOUR / 2, &|| false);
         assert_eq!(asked().lines().count(), 3);
@@ -199,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_stays_when_nothing_is_told() {
+    fn the_last_report_is_kept_if_a_query_fails() {
         let directory = tempfile::tempdir().unwrap();
         let report = r#"{"smart_status":{"passed":false}}"#;
         let mut asker = with(directory.path(), &format!("echo '{report}'"));
@@ -208,17 +211,17 @@ mod tests {
         let mut asker = Asker { health: asker.health, ..with(directory.path(), "exec sleep 60") };
         asker.limit = Duration::from_millis(200);
         asker.turn(&devices, start, &|| false);
-        let told = asker.health.of("/dev/a").unwrap();
-        assert_eq!(told.passed, Some(false));
-        let trouble = told.trouble.unwrap();
+        let reported = asker.health.of("/dev/a").unwrap();
+        assert_eq!(reported.passed, Some(false));
+        let trouble = reported.trouble.unwrap();
         assert!(trouble.contains("smartctl failed: it did not end within 200ms"), "{trouble}");
         let mut asker = Asker { health: asker.health, ..with(directory.path(), "echo hello") };
         asker.turn(&devices, start, &|| false);
-        assert!(asker.health.of("/dev/a").unwrap().trouble.unwrap().contains("not understood"));
+        assert!(asker.health.of("/dev/a").unwrap().trouble.unwrap().contains("can't be parsed"));
     }
 
     #[test]
-    fn a_file_is_no_block_device() {
+    fn a_file_is_not_a_block_device() {
         let file = tempfile::NamedTempFile::new().unwrap();
         assert!(!is_block_device(file.path().to_str().unwrap()));
         assert!(!is_block_device("/dev/null") && !is_block_device(""));

@@ -23,7 +23,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 pub(super) enum RunError {
     #[error("it did not end within {0:?}")]
     TooLong(Duration),
-    #[error("it says more than {OUTPUT_MAX} bytes")]
+    #[error("it printed more than {OUTPUT_MAX} bytes")]
     TooMuch,
     #[error("{STUCK_MAX} others that were killed have not ended")]
     Stuck,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_says_what_it_has_to_say() {
+    fn the_output_of_a_program_is_returned() {
         let limit = Duration::from_secs(20);
         assert_eq!(shell("echo one; exit 4", limit).0.unwrap(), b"one\n");
         // More than a pipe can hold.
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_hangs_and_ignores_signals_is_killed() {
+    fn a_program_that_hangs_and_ignores_signals_is_killed() {
         let directory = tempfile::tempdir().unwrap();
         let pid_file = directory.path().join("pid");
         let limit = Duration::from_millis(300);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn one_whose_output_stays_open_or_never_ends_is_bounded() {
+    fn a_program_with_endless_output_is_bounded() {
         // Another process keeps the output open.
         let (said, took) = shell("sleep 3 & exit 0", Duration::from_millis(300));
         assert!(matches!(said, Err(RunError::TooLong(_))), "{said:?}");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_array_ends_it() {
+    fn a_program_is_killed_when_the_array_ends() {
         let arguments = [OsStr::new("60")];
         let start = Instant::now();
         let stopped = || start.elapsed() > Duration::from_millis(200);

@@ -136,7 +136,7 @@ struct ScsiCounters {
 /// In one sentence, if it is invalid, or contains no health.
 pub(super) fn parse(said: &[u8]) -> Result<DeviceHealth, String> {
     let report: Report = serde_json::from_slice(said)
-        .map_err(|error| format!("smartctl says what is not understood: {error}"))?;
+        .map_err(|error| format!("the output of smartctl can't be parsed: {error}"))?;
     let health = DeviceHealth {
         passed: report.smart_status.as_ref().and_then(|status| status.passed),
         wear_percent: report.wear_percent(),

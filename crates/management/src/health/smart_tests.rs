@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn told(report: &Value) -> DeviceHealth {
+fn reported(report: &Value) -> DeviceHealth {
     parse(report.to_string().as_bytes()).unwrap()
 }
 
@@ -55,12 +55,12 @@ fn nvme_reports_all_health_fields() {
         power_on_hours: Some(2401),
         ..DeviceHealth::default()
     };
-    assert_eq!(told(&nvme(true)), expected);
-    assert_eq!(told(&nvme(false)).passed, Some(false));
+    assert_eq!(reported(&nvme(true)), expected);
+    assert_eq!(reported(&nvme(false)).passed, Some(false));
     // From 7.4 on.
     let mut newer = nvme(true);
     newer["endurance_used"] = json!({"current_percent": 4});
-    assert_eq!(told(&newer).wear_percent, Some(4));
+    assert_eq!(reported(&newer).wear_percent, Some(4));
 }
 
 #[test]
@@ -71,11 +71,11 @@ fn ata_health_is_read_from_attributes_and_statistics() {
         attribute(187, "Reported_Uncorrect", 99, 5),
         attribute(198, "Offline_Uncorrectable", 100, 7),
     ]);
-    let health = told(&ata(table));
+    let health = reported(&ata(table));
     let found = (health.passed, health.wear_percent, health.media_errors);
     assert_eq!(found, (Some(true), Some(7), Some(5)));
     assert_eq!((health.temperature_c, health.power_on_hours), (Some(32), Some(1730)));
-    let disk = told(&ata(json!([attribute(198, "Offline_Uncorrectable", 100, 7)])));
+    let disk = reported(&ata(json!([attribute(198, "Offline_Uncorrectable", 100, 7)])));
     assert_eq!((disk.wear_percent, disk.media_errors), (None, Some(7)));
     let mut with_statistics = ata(json!([attribute(177, "Wear_Leveling_Count", 93, 120)]));
     with_statistics["ata_device_statistics"] = json!({"pages": [
@@ -84,7 +84,7 @@ fn ata_health_is_read_from_attributes_and_statistics() {
             {"offset": 8, "name": "Percentage Used Endurance Indicator", "size": 1, "value": 6},
         ]},
     ]});
-    assert_eq!(told(&with_statistics).wear_percent, Some(6));
+    assert_eq!(reported(&with_statistics).wear_percent, Some(6));
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn scsi_health_is_read_from_log_pages() {
             "total_uncorrected_errors": uncorrected,
         })
     };
-    let health = told(&json!({
+    let health = reported(&json!({
         "device": {"name": "/dev/sdg", "type": "scsi", "protocol": "SCSI"},
         "smart_status": {"passed": true},
         "temperature": {"current": 34, "drive_trip": 68},
@@ -138,7 +138,7 @@ fn a_device_without_health_data_is_shown_with_the_reason() {
 }
 
 #[test]
-fn what_is_no_report_is_refused() {
+fn invalid_reports_are_refused() {
     let whole = nvme(true).to_string();
     for cut in 0..whole.len() {
         assert!(parse(&whole.as_bytes()[..cut]).is_err(), "{cut}");
@@ -160,7 +160,7 @@ fn what_is_no_report_is_refused() {
     }
     let greatest = json!({"total_uncorrected_errors": u64::MAX});
     let sum = json!({"scsi_error_counter_log": {"read": greatest, "write": greatest}});
-    assert_eq!(told(&sum).media_errors, Some(u64::MAX));
+    assert_eq!(reported(&sum).media_errors, Some(u64::MAX));
     let worn = ata(json!([attribute(231, "SSD_Life_Left", 253, 0)]));
-    assert_eq!(told(&worn).wear_percent, Some(0));
+    assert_eq!(reported(&worn).wear_percent, Some(0));
 }

@@ -47,7 +47,7 @@ impl Sampler {
     ) -> io::Result<Self> {
         let history = Arc::new(match directory {
             Some(directory) => file::open(directory, array.pool().pool_id),
-            None => History::not_kept("there is no directory beside the pool".into()),
+            None => History::not_kept("there is no directory next to the pool".into()),
         });
         let mut samples = Samples::new(array, counters);
         let (clock, its_history, mut failed) = (Clock::start(), history.clone(), false);
@@ -228,7 +228,7 @@ mod tests {
     use front::counters::Class;
 
     #[test]
-    fn classes_are_in_the_order_in_which_they_are_kept() {
+    fn classes_are_in_the_stored_order() {
         assert_eq!(Class::ALL.map(Class::name), history::CLASSES);
         assert_eq!(front::counters::COMMAND_LATENCY_BOUNDS_US, history::LATENCY_BOUNDS_US);
     }
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_is_of_the_volume_and_of_the_host_whose_name_it_is() {
+    fn activity_counts_for_the_volume_and_for_the_named_host() {
         let (_directory, _, counters, mut samples, host) = watched();
         assert_eq!(samples.take(1, Duration::from_secs(1)).objects, BTreeMap::new());
         let own = counters.path("iqn.2026-01.com.example:a", Some(VolumeId(9)));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_volumes_that_are_gone_are_let_go_and_counted_once() {
+    fn counters_of_eradicated_volumes_are_dropped_and_counted_once() {
         let (_directory, array, counters, mut samples, host) = watched();
         let initiator = "iqn.2026-01.com.example:a";
         let volume = array.create_volume(NewVolume {

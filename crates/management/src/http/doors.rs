@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_silent_one_gives_way() {
+    fn the_oldest_silent_connection_is_displaced() {
         let doors = doors();
         let all: Vec<_> =
             (0..CONNECTIONS_PER_ADDRESS_MAX).map(|_| take(&doors, "192.0.2.1").unwrap()).collect();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_let_in_stays_and_one_address_leaves_room_for_others() {
+    fn authenticated_connections_stay_and_one_address_leaves_space_for_others() {
         let doors = doors();
         let known = take(&doors, "192.0.2.9").unwrap();
         known.begin();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_places_of_its_own() {
+    fn places_are_reserved_for_this_machine() {
         let doors = doors();
         let mut busy = Vec::new();
         for n in 0..CONNECTIONS_MAX {
@@ -278,7 +278,7 @@ mod tests {
 
     /// For a machine with few descriptors.
     #[test]
-    fn few_places_are_shared_in_the_same_way() {
+    fn few_places_are_shared_by_the_same_rules() {
         for most in 1..=CONNECTIONS_MAX {
             let doors = Arc::new(Doors::new(most));
             let flood: Vec<_> = (0..2 * most).map(|_| take(&doors, "192.0.2.1")).collect();

@@ -40,7 +40,7 @@ fn start(bound: Bound, tls: Option<Arc<ServerConfig>>) -> Server {
 
 fn start_with(bound: Bound, tls: Option<Arc<ServerConfig>>, connections: usize) -> Server {
     let who = |Extension(Origin(from)): Extension<Origin>| async move { format!("to {from}") };
-    let unread = || async { "without a look at the body" };
+    let unread = || async { "body not read" };
     let router = move || Router::new().route("/", get(who)).route("/unread", post(unread));
     bound.start(tls, connections, router).unwrap()
 }
@@ -99,15 +99,15 @@ fn only_the_holder_of_the_certificate_is_trusted() {
     let mut other = identity.credentials.fingerprint();
     other.0[0] ^= 1;
     let wrong = pinned(other);
-    let told = ask(address, &wrong).unwrap_err().to_string();
-    assert!(told.contains(&identity.credentials.fingerprint().to_string()), "{told}");
+    let reported = ask(address, &wrong).unwrap_err().to_string();
+    assert!(reported.contains(&identity.credentials.fingerprint().to_string()), "{reported}");
     // Without encryption there is no response.
     let answer = converse(connect(address)).unwrap_or_default();
     assert!(!answer.contains("to 127"), "{answer}");
 }
 
 #[test]
-fn clients_that_say_nothing_do_not_hold_others_up() {
+fn silent_clients_do_not_delay_others() {
     let (bound, identity) = (bound(), identity());
     let address = bound.address;
     let _server = start(bound, Some(identity.tls.clone()));
@@ -137,7 +137,7 @@ fn clients_that_say_nothing_do_not_hold_others_up() {
 }
 
 #[test]
-fn clients_that_begin_a_request_and_stop_do_not_hold_others_up() {
+fn clients_that_stop_within_a_request_do_not_delay_others() {
     let bound = bound();
     let address = bound.address;
     let _server = start(bound, None);
@@ -162,14 +162,14 @@ fn a_connection_continues_after_an_unread_body() {
         // Long enough that a response which does not wait for the body would be sent.
         std::thread::sleep(Duration::from_millis(100));
         stream.write_all(&vec![0; length]).unwrap();
-        let answer = read_answer(&mut stream, "without a look at the body");
+        let answer = read_answer(&mut stream, "body not read");
         assert!(!answer.to_lowercase().contains("connection: close"), "{answer}");
         assert!(converse(stream).unwrap().ends_with("to 127.0.0.1"));
     }
 }
 
 #[test]
-fn a_body_that_is_too_long_to_be_read_for_nothing_ends_the_connection_after_its_answer() {
+fn a_very_long_unread_body_ends_the_connection_after_the_response() {
     let bound = bound();
     let address = bound.address;
     let _server = start(bound, None);
@@ -181,11 +181,11 @@ fn a_body_that_is_too_long_to_be_read_for_nothing_ends_the_connection_after_its_
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.to_lowercase().contains("connection: close"), "{answer}");
-    assert!(answer.ends_with("without a look at the body"), "{answer}");
+    assert!(answer.ends_with("body not read"), "{answer}");
 }
 
 #[test]
-fn who_waits_to_be_asked_for_a_body_gets_the_answer_instead() {
+fn a_client_that_waits_for_100_continue_gets_the_response_instead() {
     let bound = bound();
     let address = bound.address;
     let _server = start(bound, None);
@@ -201,7 +201,7 @@ fn who_waits_to_be_asked_for_a_body_gets_the_answer_instead() {
 
 /// A TLS client treats an unannounced end as an attack.
 #[test]
-fn a_connection_that_ends_says_so() {
+fn a_connection_announces_its_end() {
     let (bound, identity) = (bound(), identity());
     let address = bound.address;
     // One connection from one address.
@@ -224,7 +224,7 @@ fn a_connection_that_ends_says_so() {
 }
 
 #[test]
-fn a_conversation_ends_when_there_is_no_date_and_touches_nothing_then() {
+fn a_conversation_ends_without_a_valid_date_and_is_not_polled_again() {
     use std::cell::Cell;
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (is_dated, polls) = (Cell::new(true), Cell::new(0));
@@ -238,5 +238,5 @@ fn a_conversation_ends_when_there_is_no_date_and_touches_nothing_then() {
     runtime.block_on(while_dated(|| is_dated.get(), conversation));
     assert_eq!(polls.get(), 3);
     let mut was_dated = true;
-    assert!(!told_of_clock(&mut was_dated, false) && told_of_clock(&mut was_dated, true));
+    assert!(!log_clock_change(&mut was_dated, false) && log_clock_change(&mut was_dated, true));
 }

@@ -151,10 +151,10 @@ pub fn check(all: &[NotifyConfig]) -> Result<(), String> {
             return Err("the name of a [[notify]] is 1 to 63 printable characters".into());
         }
         if KEPT.iter().any(|list| name.starts_with(list)) {
-            return Err(format!("{name} is the name of a receiver that the pool keeps"));
+            return Err(format!("{name} is the name of a receiver in the pool"));
         }
         if !names.insert(name) {
-            return Err(format!("two [[notify]] are called {name}"));
+            return Err(format!("two [[notify]] are named {name}"));
         }
         one.check().map_err(|why| format!("[[notify]] {name}: {why}"))?;
     }
@@ -217,7 +217,7 @@ impl NotifyConfig {
                     return Err("a password is not sent without encryption".into());
                 }
                 if config.to.is_empty() {
-                    return Err("to names nobody".into());
+                    return Err("to has no recipients".into());
                 }
                 place(&config.server).map(drop)
             }

@@ -53,7 +53,7 @@ impl Event {
             News::Opened(alert) => {
                 let (condition, summary) = (&alert.condition, alert.summary());
                 format!(
-                    "alert {} {} ({}) is open: {summary} Seen: {}. Expected: {}. To do: {}",
+                    "alert {} {} ({}) is open: {summary} Actual: {}. Expected: {}. Action: {}",
                     alert.number,
                     condition.code.name(),
                     condition.severity.name(),
@@ -79,7 +79,7 @@ impl Event {
                     entry.outcome
                 )
             }
-            News::Test => "this is a test of notifications; nothing is to be done".into(),
+            News::Test => "this is a test of notifications; no action is needed".into(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The destinations that are set in the pool: alert watchers, who get mail through its relay,
+//! The destinations that are set in the pool: alert watchers, which receive mail through its relay,
 //! syslog servers and SNMP managers. The settings are read before each use, so that a change takes
 //! effect at once; events that wait for an unchanged destination are kept.
 

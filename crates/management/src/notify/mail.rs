@@ -47,21 +47,21 @@ pub struct Mail {
 
 impl Sender for Mail {
     fn send(&self, event: &Event, names: &Names) -> Result<(), String> {
-        let told = |error: &dyn std::error::Error| {
+        let one_line = |error: &dyn std::error::Error| {
             let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
             format!("{}:{}: {error}{cause}", self.host, self.port)
         };
         // The date of a mail, and the check of certificates, require a valid clock.
         super::must_be_dated()?;
-        let message = self.message(event).map_err(|error| told(&error))?;
+        let message = self.message(event).map_err(|error| one_line(&error))?;
         let mut last = "it has no address".to_owned();
-        for address in names.addresses(&self.host, self.port).map_err(|error| told(&error))? {
-            let transport = self.transport(address).map_err(|error| told(&*error))?;
+        for address in names.addresses(&self.host, self.port).map_err(|error| one_line(&error))? {
+            let transport = self.transport(address).map_err(|error| one_line(&*error))?;
             match transport.send(&message) {
                 Ok(_) => return Ok(()),
                 // A server that responds has decided.
-                Err(error) if error.status().is_some() => return Err(told(&error)),
-                Err(error) => last = told(&error),
+                Err(error) if error.status().is_some() => return Err(one_line(&error)),
+                Err(error) => last = one_line(&error),
             }
         }
         Err(last)
@@ -138,7 +138,7 @@ fn body(event: &Event) -> String {
     };
     let condition = &alert.condition;
     format!(
-        "{}\n\nSeen: {}\nExpected: {}\nState: {}\n\nWhat to do: {}\n\nAlert {}, {} ({}).\n",
+        "{}\n\nActual: {}\nExpected: {}\nState: {}\n\nAction: {}\n\nAlert {}, {} ({}).\n",
         alert.summary(),
         condition.actual,
         condition.expected,

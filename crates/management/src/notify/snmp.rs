@@ -45,12 +45,12 @@ impl Engine {
         }
         // It is counted already. The library counts again only after 68 years of one start.
         let kept = |_: &PersistedAuthoritativeEngine| Ok::<(), std::convert::Infallible>(());
-        let told = |error: Box<async_snmp::Error>| error.to_string();
+        let one_line = |error: Box<async_snmp::Error>| error.to_string();
         let engine = match (self.boots)()?.saturating_sub(1) {
-            0 => AuthoritativeEngine::install(self.id.clone(), kept).map_err(told)?,
+            0 => AuthoritativeEngine::install(self.id.clone(), kept).map_err(one_line)?,
             before => {
                 let before = PersistedAuthoritativeEngine::new(self.id.clone(), before);
-                AuthoritativeEngine::restart(before.map_err(told)?, kept).map_err(told)?
+                AuthoritativeEngine::restart(before.map_err(one_line)?, kept).map_err(one_line)?
             }
         };
         *started = Some(engine.clone());
@@ -89,11 +89,11 @@ pub(super) fn send(
     event: &Event,
     names: &Names,
 ) -> Result<(), String> {
-    let told = |error: &dyn fmt::Display| format!("{}: {error}", manager.host);
-    let (host, port) = manager.place().ok_or("it has no place")?;
-    let addresses = names.addresses(&host, port).map_err(|error| told(&error))?;
+    let one_line = |error: &dyn fmt::Display| format!("{}: {error}", manager.host);
+    let (host, port) = manager.place().ok_or("it has no host")?;
+    let addresses = names.addresses(&host, port).map_err(|error| one_line(&error))?;
     let address = addresses.first().ok_or("it has no address")?;
-    let auth = auth(&manager.security).map_err(|error| told(&error))?;
+    let auth = auth(&manager.security).map_err(|error| one_line(&error))?;
     let mut builder = Client::builder(address.to_string(), auth);
     if !manager.is_inform && matches!(manager.security, SnmpSecurity::V3 { .. }) {
         builder = builder.local_authoritative_engine(engine.started()?);
@@ -109,17 +109,17 @@ pub(super) fn send(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     // A timeout must be created within the runtime, which provides the time.
     let sent = runtime
-        .map_err(|error| told(&error))?
+        .map_err(|error| one_line(&error))?
         .block_on(async { timeout(SEND_TIMEOUT, exchange).await });
     match sent {
-        Ok(sent) => sent.map_err(|error| told(&error)),
-        Err(_) => Err(told(&"it does not confirm in time")),
+        Ok(sent) => sent.map_err(|error| one_line(&error)),
+        Err(_) => Err(one_line(&"it does not confirm in time")),
     }
 }
 
 /// Returns the security parameters of messages.
 fn auth(security: &SnmpSecurity) -> Result<Auth, String> {
-    let told = |error| format!("its passphrases can't be used: {error}");
+    let one_line = |error| format!("its passphrases can't be used: {error}");
     let (user, auth, privacy) = match security {
         SnmpSecurity::V2c { community } => return Ok(Auth::v2c(community.expose())),
         SnmpSecurity::V3 { user, auth, privacy } => (UsmConfig::new(user.clone()), auth, privacy),
@@ -130,10 +130,10 @@ fn auth(security: &SnmpSecurity) -> Result<Auth, String> {
         SnmpAuth::Sha => AuthProtocol::Sha1,
     };
     let user = match privacy {
-        None => user.auth(how, secret.expose()).map_err(told)?,
+        None => user.auth(how, secret.expose()).map_err(one_line)?,
         Some(privacy) => user
             .auth_priv(how, secret.expose(), PrivProtocol::Aes128, privacy.expose())
-            .map_err(told)?,
+            .map_err(one_line)?,
     };
     Ok(user.into())
 }
@@ -186,7 +186,7 @@ mod tests {
 
     /// The numbers that are sent must be those of the MIB.
     #[test]
-    fn the_mib_says_what_is_sent() {
+    fn notifications_match_the_mib() {
         let mib = include_str!("../../../../contrib/snmp/HOLDFAST-MIB.txt");
         let mib = mib.split_whitespace().collect::<Vec<_>>().join(" ");
         let number = |name: &str, what: &str, under: &str| -> u32 {
@@ -198,8 +198,8 @@ mod tests {
         let names = ["Array", "Text", "AlertNumber", "AlertCode", "AlertName", "AlertSeverity"];
         let numbers = names.map(|name| object(&format!("holdfast{name}")));
         assert_eq!((numbers, object("holdfastAlertSummary")), ([1, 2, 3, 4, 5, 6], 7));
-        let told = |name: &str| number(name, "NOTIFICATION-TYPE", "holdfastNotifications");
-        let all = ["holdfastAlertOpened", "holdfastAlertClosed", "holdfastTest"].map(told);
+        let one_line = |name: &str| number(name, "NOTIFICATION-TYPE", "holdfastNotifications");
+        let all = ["holdfastAlertOpened", "holdfastAlertClosed", "holdfastTest"].map(one_line);
         assert_eq!(all, [1, 2, 3]);
         let below = ["holdfastNotifications", "holdfastObjects"];
         let below = below.map(|name| number(name, "OBJECT IDENTIFIER", "holdfast"));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_are_counted_when_the_engine_is_needed_first() {
+    fn a_start_is_counted_at_the_first_use_of_the_engine() {
         let count = Arc::new(Mutex::new(6));
         let counted = count.clone();
         let engine = Engine::new(

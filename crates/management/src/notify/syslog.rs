@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_as_the_rfc_says() {
+    fn messages_follow_rfc_5424() {
         let event = |news| Event { news, time_ms: 1_700_000_000_123, array: "lab".into() };
         let text = message(&event(News::Test), "a host");
         let id = std::process::id();

@@ -80,7 +80,7 @@ fn moody(failures: usize) -> (Destination, mpsc::Receiver<String>) {
 }
 
 #[test]
-fn what_fails_is_tried_again_and_what_is_not_wanted_is_not_sent() {
+fn failed_events_are_retried_and_unwanted_ones_not_sent() {
     let (destination, received) = moody(3);
     let notifier = start(vec![destination], Duration::from_millis(1)).unwrap();
     notifier.tell(&Arc::new(opened(Severity::Info)));
@@ -103,7 +103,7 @@ fn what_fails_is_tried_again_and_what_is_not_wanted_is_not_sent() {
 }
 
 #[test]
-fn a_failure_is_a_trouble_until_it_is_over_and_is_given_up_in_the_end() {
+fn a_failure_is_reported_until_it_ends_and_given_up_finally() {
     let (destination, received) = moody(ATTEMPTS_MAX as usize);
     let notifier = start(vec![destination], Duration::ZERO).unwrap();
     notifier.tell(&Arc::new(opened(Severity::Warning)));
@@ -116,7 +116,7 @@ fn a_failure_is_a_trouble_until_it_is_over_and_is_given_up_in_the_end() {
 }
 
 #[test]
-fn a_queue_is_bounded_and_the_end_does_not_wait_for_what_fails() {
+fn a_queue_is_bounded_and_shutdown_does_not_wait_for_failures() {
     let (destination, received) = moody(usize::MAX);
     let notifier = start(vec![destination], Duration::from_secs(3600)).unwrap();
     notifier.tell(&Arc::new(opened(Severity::Warning)));
@@ -136,7 +136,7 @@ fn a_queue_is_bounded_and_the_end_does_not_wait_for_what_fails() {
 }
 
 #[test]
-fn syslog_goes_by_datagram_and_by_stream() {
+fn syslog_is_sent_by_datagram_and_by_stream() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap().to_string();
     let syslog = |address: String, transport| Syslog { address, transport, hostname: "h".into() };
@@ -188,7 +188,7 @@ fn accept(listener: &TcpListener, config: &Arc<ServerConfig>) -> Secured {
 }
 
 #[test]
-fn syslog_goes_encrypted_to_whom_an_authority_vouches_for() {
+fn syslog_is_sent_encrypted_to_a_server_with_a_trusted_certificate() {
     let (config, file) = identity();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("localhost:{}", listener.local_addr().unwrap().port());
@@ -272,25 +272,25 @@ fn webhooks_are_signed_and_a_refusal_is_reported() {
     mac.update(body);
     let hex: String = mac.finalize().into_bytes().iter().map(|b| format!("{b:02x}")).collect();
     assert_eq!(field("x-holdfast-signature"), format!("sha256={hex}"));
-    let told: serde_json::Value = serde_json::from_slice(body).unwrap();
-    assert_eq!((&told["v"], &told["alert"]["code"]), (&1.into(), &401.into()));
-    assert_eq!((&told["array"], &told["event"]), (&"lab".into(), &"alert_opened".into()));
+    let reported: serde_json::Value = serde_json::from_slice(body).unwrap();
+    assert_eq!((&reported["v"], &reported["alert"]["code"]), (&1.into(), &401.into()));
+    assert_eq!((&reported["array"], &reported["event"]), (&"lab".into(), &"alert_opened".into()));
 }
 
 /// Speaks SMTP as far as one mail needs it, and returns what was received.
 fn take_mail(stream: TcpStream, tls: Option<Arc<ServerConfig>>) -> String {
     fn converse(stream: impl Read + Write, greets: bool, offers: &str) -> (String, bool) {
         let mut stream = BufReader::new(stream);
-        let (mut told, mut in_data) = (String::new(), false);
+        let (mut reported, mut in_data) = (String::new(), false);
         if greets {
             stream.get_mut().write_all(b"220 stand-in\r\n").unwrap();
         }
         loop {
             let mut line = String::new();
             if stream.read_line(&mut line).unwrap_or(0) == 0 {
-                return (told, false);
+                return (reported, false);
             }
-            told.push_str(&line);
+            reported.push_str(&line);
             let answer = match line.trim_end() {
                 "." if in_data => {
                     in_data = false;
@@ -310,15 +310,15 @@ fn take_mail(stream: TcpStream, tls: Option<Arc<ServerConfig>>) -> String {
             stream.get_mut().write_all(format!("{answer}\r\n").as_bytes()).unwrap();
             stream.get_mut().flush().unwrap();
             match line.trim_end() {
-                "STARTTLS" => return (told, true),
-                "QUIT" => return (told, false),
+                "STARTTLS" => return (reported, true),
+                "QUIT" => return (reported, false),
                 _ => {}
             }
         }
     }
     let Some(config) = tls else { return converse(stream, true, "").0 };
-    let (told, is_secured) = converse(stream.try_clone().unwrap(), true, "250-STARTTLS\r\n");
-    assert!(is_secured, "nothing but STARTTLS is said in the clear: {told}");
+    let (reported, is_secured) = converse(stream.try_clone().unwrap(), true, "250-STARTTLS\r\n");
+    assert!(is_secured, "nothing but STARTTLS is said in the clear: {reported}");
     let stream = StreamOwned::new(ServerConnection::new(config).unwrap(), stream);
     converse(stream, false, "250-AUTH PLAIN\r\n").0
 }
@@ -338,12 +338,12 @@ fn mail(port: u16, security: MailSecurity) -> Mail {
 }
 
 #[test]
-fn mail_goes_in_the_clear_where_that_is_asked_for() {
+fn mail_is_sent_in_the_clear_on_request() {
     let listener = TcpListener::bind("localhost:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let receiver = thread::spawn(move || take_mail(listener.accept().unwrap().0, None));
     mail(port, MailSecurity::None).send(&opened(Severity::Warning), &by_system()).unwrap();
-    let told = receiver.join().unwrap();
+    let reported = receiver.join().unwrap();
     for part in [
         "MAIL FROM:<array@example.com>",
         "RCPT TO:<anna@example.com>",
@@ -351,13 +351,13 @@ fn mail_goes_in_the_clear_where_that_is_asked_for() {
         "Subject: [lab] warning: Host esx1 has only one path.",
         "Expected: 2 portals",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(reported.contains(part), "{part}: {reported}");
     }
     assert!(mail(port, MailSecurity::None).send(&opened(Severity::Warning), &by_system()).is_err());
 }
 
 #[test]
-fn mail_goes_encrypted_with_its_password() {
+fn mail_is_sent_encrypted_with_a_password() {
     let (config, file) = identity();
     let listener = TcpListener::bind("localhost:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -368,6 +368,9 @@ fn mail_goes_encrypted_with_its_password() {
         ..mail(port, MailSecurity::StartTls)
     };
     mail.send(&Event { news: News::Test, ..opened(Severity::Info) }, &by_system()).unwrap();
-    let told = receiver.join().unwrap();
-    assert!(told.contains("AUTH PLAIN") && told.contains("[lab] test of notifications"), "{told}");
+    let reported = receiver.join().unwrap();
+    assert!(
+        reported.contains("AUTH PLAIN") && reported.contains("[lab] test of notifications"),
+        "{reported}"
+    );
 }

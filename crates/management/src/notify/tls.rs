@@ -20,7 +20,7 @@ pub enum TlsError {
         why: String,
     },
     /// The machine has none.
-    #[error("this machine trusts no authorities: name those of the destination by ca_file")]
+    #[error("this machine trusts no authorities: give those of the destination in ca_file")]
     NoAuthorities,
     /// An error of TLS itself.
     #[error("can't speak TLS: {0}")]
@@ -62,7 +62,7 @@ pub(super) fn authorities(path: &Path) -> io::Result<Vec<CertificateDer<'static>
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     let found = found.map_err(io::Error::other)?;
     if found.is_empty() {
-        return Err(io::Error::other("it holds no certificate"));
+        return Err(io::Error::other("it contains no certificate"));
     }
     Ok(found)
 }

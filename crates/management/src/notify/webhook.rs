@@ -42,24 +42,24 @@ type Lost = Box<dyn std::error::Error + Send + Sync>;
 
 impl Sender for Webhook {
     fn send(&self, event: &Event, names: &Names) -> Result<(), String> {
-        let told = |error: &dyn std::fmt::Display| {
+        let one_line = |error: &dyn std::fmt::Display| {
             // The path may contain a secret of the receiver's.
             format!("{}: {error}", self.url.authority().map_or("", |a| a.as_str()))
         };
         // Checking its certificate requires a valid clock.
-        super::must_be_dated().map_err(|why| told(&why))?;
-        let addresses = self.addresses(names).map_err(|error| told(&error))?;
+        super::must_be_dated().map_err(|why| one_line(&why))?;
+        let addresses = self.addresses(names).map_err(|error| one_line(&error))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| told(&error))?;
+        let runtime = runtime.map_err(|error| one_line(&error))?;
         let request =
-            self.request(event, sys::wall::now_ms() / 1000).map_err(|error| told(&error))?;
+            self.request(event, sys::wall::now_ms() / 1000).map_err(|error| one_line(&error))?;
         let answer =
             runtime.block_on(async { timeout(SEND_TIMEOUT, self.post(request, &addresses)).await });
         match answer {
-            Err(_) => Err(told(&"it does not answer in time")),
-            Ok(Err(error)) => Err(told(&error)),
+            Err(_) => Err(one_line(&"it does not answer in time")),
+            Ok(Err(error)) => Err(one_line(&error)),
             Ok(Ok(status)) if status.is_success() => Ok(()),
-            Ok(Ok(status)) => Err(told(&format!("it answers {status}"))),
+            Ok(Ok(status)) => Err(one_line(&format!("it answers {status}"))),
         }
     }
 }

@@ -33,7 +33,7 @@ fn header(response: &Response, name: HeaderName) -> &str {
 }
 
 #[test]
-fn addresses_of_the_page_are_the_page_and_others_the_interface() {
+fn addresses_of_the_page_return_it_and_others_go_to_the_interface() {
     for path in [
         "/",
         "/volumes",
@@ -79,7 +79,7 @@ fn addresses_of_the_page_are_the_page_and_others_the_interface() {
 }
 
 #[test]
-fn files_are_kept_by_their_hashes_and_come_compressed() {
+fn files_are_cached_by_hash_and_compressed() {
     let plain = get(&SITE, "/assets/a-1.js", &[]).unwrap();
     assert_eq!(header(&plain, CONTENT_TYPE), "text/javascript; charset=utf-8");
     assert!(header(&plain, CACHE_CONTROL).contains("immutable"));
@@ -103,7 +103,7 @@ fn files_are_kept_by_their_hashes_and_come_compressed() {
 }
 
 #[test]
-fn who_has_a_file_is_not_sent_it_again() {
+fn an_unchanged_file_is_not_sent_again() {
     let tag = header(&get(&SITE, "/", &[]).unwrap(), ETAG).to_owned();
     assert_eq!(tag.len(), 34);
     let weak = format!("\"other\", W/{tag}");
@@ -120,7 +120,7 @@ fn who_has_a_file_is_not_sent_it_again() {
 }
 
 #[test]
-fn every_answer_of_the_page_forbids_what_it_does_not_need() {
+fn every_response_has_a_strict_security_policy() {
     for (site, path) in [(&SITE, "/"), (&SITE, "/assets/a-1.js"), (&NOTHING, "/volumes")] {
         let answer = get(site, path, &[]).unwrap();
         let policy = header(&answer, CONTENT_SECURITY_POLICY);
@@ -131,7 +131,7 @@ fn every_answer_of_the_page_forbids_what_it_does_not_need() {
 }
 
 #[test]
-fn without_the_page_it_says_how_to_make_it() {
+fn without_the_page_the_response_says_how_to_build_it() {
     let answer = get(&NOTHING, "/volumes/vm-1", &[]).unwrap();
     assert_eq!(answer.status(), StatusCode::NOT_IMPLEMENTED);
     assert_eq!(header(&answer, CONTENT_TYPE), "text/html; charset=utf-8");
@@ -150,7 +150,7 @@ fn heads_have_no_bodies() {
 
 /// The page itself has the same list of addresses.
 #[test]
-fn the_list_of_pages_is_that_of_the_page() {
+fn the_list_of_pages_matches_the_web_page() {
     let text = include_str!("../../../../web/src/routes.ts");
     let list = text.split_once("PAGES = [").unwrap().1.split_once(']').unwrap().0;
     let names: Vec<&str> = list.split('"').skip(1).step_by(2).collect();

@@ -57,7 +57,7 @@ fn a_syslog_server_gets_messages_from_its_creation_to_its_removal() {
 }
 
 #[test]
-fn what_waits_goes_to_the_new_place_without_a_pause() {
+fn queued_events_go_to_the_new_address_at_once() {
     let (_directory, array, notifier) = world(Duration::from_secs(3600));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -75,7 +75,7 @@ fn what_waits_goes_to_the_new_place_without_a_pause() {
 }
 
 #[test]
-fn watchers_get_mail_by_the_relay_while_they_are_enabled() {
+fn enabled_watchers_receive_mail_through_the_relay() {
     let (_directory, array, notifier) = world(Duration::from_secs(3600));
     array.create_watchers(&name("anna@example.com"), true).unwrap();
     assert!(notifier.is_empty(), "there is no relay");
@@ -90,28 +90,31 @@ fn watchers_get_mail_by_the_relay_while_they_are_enabled() {
     array.change_relay(relay).unwrap();
     notifier.tell(&Arc::new(opened(Severity::Info)));
     notifier.tell(&Arc::new(opened(Severity::Warning)));
-    let told = take_mail(listener.accept().unwrap().0, None);
+    let reported = take_mail(listener.accept().unwrap().0, None);
     for part in [
         "MAIL FROM:<lab@example.com>",
         "RCPT TO:<anna@example.com>",
         "Subject: LAB [lab] warning: Host esx1 has only one path.",
         "From the lab:\r\n\r\nHost esx1",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(reported.contains(part), "{part}: {reported}");
     }
     let sender_username = Some("array".into());
     array.change_relay(RelayChange { sender_username, ..RelayChange::default() }).unwrap();
     let receiver = thread::spawn(move || take_mail(listener.accept().unwrap().0, None));
     let outcome = notifier.test(&test_event(), |name| name == "alert-watchers/anna@example.com");
     assert_eq!(outcome, [("alert-watchers/anna@example.com".to_owned(), Ok(()))]);
-    let told = receiver.join().unwrap();
-    assert!(told.contains("MAIL FROM:<array@example.com>") && told.contains("test of"), "{told}");
+    let reported = receiver.join().unwrap();
+    assert!(
+        reported.contains("MAIL FROM:<array@example.com>") && reported.contains("test of"),
+        "{reported}"
+    );
     array.enable_watchers(&name("anna@example.com"), false).unwrap();
     assert!(notifier.is_empty());
 }
 
 #[test]
-fn what_waits_is_tried_at_once_when_names_are_looked_up_otherwise() {
+fn queued_events_are_retried_at_once_after_a_change_of_dns() {
     let (_directory, array, notifier) = world(Duration::from_secs(3600));
     // One accepts queries without a response, the other does not exist.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -122,8 +125,9 @@ fn what_waits_is_tried_at_once_when_names_are_looked_up_otherwise() {
         array.change_settings(SettingsChange { dns, ..SettingsChange::default() }).unwrap();
     };
     let told_of = |server: &str| {
-        let told = |trouble: &Option<String>| trouble.as_ref().is_some_and(|t| t.contains(server));
-        while !told(&notifier.troubles()[0].1) {
+        let reported =
+            |trouble: &Option<String>| trouble.as_ref().is_some_and(|t| t.contains(server));
+        while !reported(&notifier.troubles()[0].1) {
             thread::yield_now();
         }
     };
