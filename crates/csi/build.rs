@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             secretive.push(format!(".csi.v1.{}", message.name()));
         }
     }
-    assert!(!secretive.is_empty(), "no message has secrets: are they called so no longer?");
+    assert!(!secretive.is_empty(), "no message has secrets: have they been renamed?");
     tonic_prost_build::configure().build_client(false).skip_debug(secretive).compile_fds(files)?;
     Ok(())
 }

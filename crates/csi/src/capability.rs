@@ -112,12 +112,12 @@ impl Mount {
             "" | "ext4" => Filesystem::Ext4,
             "xfs" => Filesystem::Xfs,
             other => {
-                let text = format!("fs_type {other:?} is not offered: ext4 or xfs");
+                let text = format!("fs_type {other:?} is not supported: use ext4 or xfs");
                 return Err(Status::invalid_argument(text));
             }
         };
         if !asked.volume_mount_group.is_empty() {
-            return Err(Status::invalid_argument("volume_mount_group is not offered"));
+            return Err(Status::invalid_argument("volume_mount_group is not supported"));
         }
         Ok(Self { filesystem, options: asked.mount_flags.clone() })
     }
@@ -160,7 +160,7 @@ impl Sizes {
     pub fn new(range: Option<&CapacityRange>) -> Result<Self, Status> {
         let range = range.copied().unwrap_or_default();
         let bytes = |bytes: i64| {
-            u64::try_from(bytes).map_err(|_| Status::out_of_range("a size below 0 bytes"))
+            u64::try_from(bytes).map_err(|_| Status::out_of_range("a size is negative"))
         };
         let (required, limit) = (bytes(range.required_bytes)?, bytes(range.limit_bytes)?);
         let most_bytes = if limit == 0 { SIZE_BYTES_MAX } else { limit.min(SIZE_BYTES_MAX) };

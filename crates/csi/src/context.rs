@@ -48,7 +48,7 @@ impl PublishContext {
         Ok(Self {
             target: field("target")?.clone(),
             portals: field("portals")?.split(',').map(str::to_owned).collect(),
-            lun: lun.map_err(|_| Status::invalid_argument("the LUN is no number"))?,
+            lun: lun.map_err(|_| Status::invalid_argument("the LUN is not a number"))?,
             serial,
         })
     }
@@ -82,7 +82,7 @@ impl Chap {
             let get = |key: &str| secrets.get(key).filter(|text| !text.is_empty());
             let unfit = |key: &str| {
                 let text = "1 to 255 bytes on one line, without a space at the start or the end";
-                Status::invalid_argument(format!("the secret {key} has to have {text}"))
+                Status::invalid_argument(format!("the secret {key} must have {text}"))
             };
             match (get(user), get(password)) {
                 (None, None) => Ok(None),
@@ -91,7 +91,7 @@ impl Chap {
                     Ok(Some((name.clone(), Secret::new(text).ok_or_else(|| unfit(password))?)))
                 }
                 _ => {
-                    let text = format!("the secrets {user} and {password} come together");
+                    let text = format!("the secrets {user} and {password} must be given together");
                     Err(Status::invalid_argument(text))
                 }
             }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_reads_what_the_controller_wrote() {
+    fn a_node_parses_the_context_of_the_controller() {
         let context = PublishContext {
             target: "iqn.2026-01.org.example:array".into(),
             portals: vec!["192.0.2.1:3260".into(), "[2001:db8::1]:3260".into()],

@@ -131,7 +131,7 @@ fn run(arguments: Arguments) -> Result<(), String> {
         .endpoint
         .strip_prefix("unix://")
         .or_else(|| arguments.endpoint.strip_prefix("unix:"));
-    let path = Path::new(path.ok_or("--endpoint is unix:// and a path")?);
+    let path = Path::new(path.ok_or("--endpoint must be unix:// and a path")?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -161,7 +161,7 @@ fn node(arguments: &Arguments, segment: &Segment) -> Result<NodeServer<MachineNo
             tracing::warn!("a machine for tests only: nothing is mounted, and no data is stored");
             Box::new(Directory::new(Path::new(path))?)
         }
-        _ => return Err(Fault::Wrong(format!("there is no machine {}", arguments.machine))),
+        _ => return Err(Fault::Wrong(format!("unknown machine {}", arguments.machine))),
     };
     let records = Records::new(&arguments.state)?;
     Ok(NodeServer::new(MachineNode::new(machine, records, segment.clone())))

@@ -1,4 +1,4 @@
-//! Secrets, which go nowhere but into files that only root can read, and into requests to the
+//! Secrets, which are written only into files that only root can read, and into requests to the
 //! array.
 
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 /// The longest value in a record of open-iscsi, in bytes: it reads lines without checking that.
 const BYTES_MAX: usize = 255;
 
-/// A secret. It can't be displayed, and it is no string: nothing can make it an argument of a
+/// A secret. It can't be displayed, and it is not a string: nothing can make it an argument of a
 /// program, which every user of the machine could read, or a part of a message.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);

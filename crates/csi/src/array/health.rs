@@ -23,11 +23,11 @@ impl Array {
     pub async fn trouble(&self) -> Result<Option<String>, Refusal> {
         let filter = "state='open' and severity='critical'";
         let open: Vec<Alert> = self.all("alerts", &[("filter", filter)]).await?;
-        Ok(told(&open))
+        Ok(reported(&open))
     }
 }
 
-fn told(open: &[Alert]) -> Option<String> {
+fn reported(open: &[Alert]) -> Option<String> {
     let harmful = open.iter().filter(|alert| HARMFUL.contains(&alert.code));
     let texts: Vec<&str> = harmful.map(|alert| alert.summary.as_str()).collect();
     (!texts.is_empty()).then(|| texts.join(" "))
@@ -38,10 +38,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_alerts_about_data_are_about_volumes() {
+    fn only_alerts_about_data_concern_volumes() {
         let alert = |code, summary: &str| Alert { code, summary: summary.into() };
-        assert_eq!(told(&[alert(402, "Host a no longer has a session.")]), None);
+        assert_eq!(reported(&[alert(402, "Host a no longer has a session.")]), None);
         let both = [alert(102, "The pool is full."), alert(209, "Out."), alert(201, "Damage.")];
-        assert_eq!(told(&both).as_deref(), Some("The pool is full. Damage."));
+        assert_eq!(reported(&both).as_deref(), Some("The pool is full. Damage."));
     }
 }

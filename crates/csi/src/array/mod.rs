@@ -154,7 +154,7 @@ impl Array {
             // Connect to the array directly.
             .no_proxy()
             .build()
-            .map_err(|error| format!("can't make an HTTP client: {error}"))?;
+            .map_err(|error| format!("can't create an HTTP client: {error}"))?;
         Ok(Self { http, root, token: token.trim().to_owned(), prefix: prefix.to_owned() })
     }
 
@@ -258,7 +258,7 @@ impl Array {
             Refusal::Unreachable(text)
         };
         let path = self.root.join(resource).map_err(|error| {
-            Refusal::Unreachable(format!("{resource} can't be asked for: {error}"))
+            Refusal::Unreachable(format!("{resource} can't be requested: {error}"))
         })?;
         let has_body = method == Method::POST || method == Method::PATCH;
         let mut request = self.http.request(method, path).bearer_auth(&self.token).query(query);
@@ -277,7 +277,7 @@ impl Array {
 
 /// Returns the first item.
 fn first<T>(page: Page<T>) -> Result<T, Refusal> {
-    let none = || Refusal::Unreachable("the answer holds nothing: this is not an array".into());
+    let none = || Refusal::Unreachable("the response is empty: this is not an array".into());
     page.items.into_iter().next().ok_or_else(none)
 }
 

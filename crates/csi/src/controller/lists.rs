@@ -18,7 +18,7 @@ use crate::proto::{
 /// `INVALID_ARGUMENT` for a negative number of entries.
 pub(super) fn part(max_entries: i32, token: &str) -> Result<Part, Status> {
     let limit = u32::try_from(max_entries);
-    let limit = limit.map_err(|_| Status::invalid_argument("max_entries is below 0"))?;
+    let limit = limit.map_err(|_| Status::invalid_argument("max_entries is negative"))?;
     Ok(Part { limit, token: token.to_owned() })
 }
 

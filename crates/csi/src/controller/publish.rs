@@ -24,7 +24,7 @@ impl ArrayController {
         let wanted = Use::required(request.volume_capability.as_ref())?;
         let chap = Chap::from_secrets(&request.secrets)?;
         if request.readonly {
-            let text = "readonly is not offered here: the node mounts it read-only";
+            let text = "readonly is not supported here: the node mounts it read-only";
             return Err(Status::invalid_argument(text));
         }
         let volume = self.volume(&request.volume_id).await?;

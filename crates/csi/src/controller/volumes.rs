@@ -33,7 +33,7 @@ impl ArrayController {
         capability::check(&request.volume_capabilities)?;
         let mut parameters = request.parameters.keys().chain(request.mutable_parameters.keys());
         if let Some(other) = parameters.find(|key| !key.starts_with(METADATA)) {
-            let text = format!("the parameter {other:?} is not offered");
+            let text = format!("the parameter {other:?} is not supported");
             return Err(Status::invalid_argument(text));
         }
         let sizes = Sizes::new(request.capacity_range.as_ref())?;

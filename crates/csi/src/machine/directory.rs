@@ -108,7 +108,7 @@ impl Machine for Directory {
         _: &[String],
     ) -> Result<(), Fault> {
         if self.content(device)?.as_deref() != Some(filesystem.name()) {
-            return Err(Fault::Failed(format!("{} holds something else", device.display())));
+            return Err(Fault::Failed(format!("{} contains something else", device.display())));
         }
         self.add(&device.to_string_lossy(), "/".into(), path, false)
     }
@@ -124,7 +124,7 @@ impl Machine for Directory {
     fn unmount(&self, path: &Path) -> Result<(), Fault> {
         let mut mounts = self.mounts()?;
         let at = mounts.iter().rposition(|mount| mount.path == path);
-        let at = at.ok_or_else(|| Fault::Failed(format!("{} is no mount", path.display())))?;
+        let at = at.ok_or_else(|| Fault::Failed(format!("{} is not a mount", path.display())))?;
         mounts.remove(at);
         self.set_mounts(&mounts)
     }

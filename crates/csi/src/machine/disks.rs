@@ -48,7 +48,7 @@ pub fn paths(system: &dyn System, serial: &str) -> Result<Vec<String>, Fault> {
         let rescan = sys(&name).join("device/rescan");
         if reads(system, &name, serial) && write(system, &rescan).is_ok() {
             if !reads(system, &name, serial) {
-                return Err(Fault::Wrong(format!("{name} is another volume than it was")));
+                return Err(Fault::Wrong(format!("{name} is a different volume than before")));
             }
             found.push(name);
         }
@@ -133,7 +133,7 @@ pub fn device(system: &dyn System, serial: &str) -> Result<PathBuf, Fault> {
 
 /// Removes a map that is not open.
 pub fn remove_map(system: &dyn System, map: &Map) -> Result<(), Fault> {
-    // Nobody is left who could wait for a path, and a map with queued I/O can't be removed.
+    // No one waits for a path any more, and a map with queued I/O can't be removed.
     if let Err(fault) = run(system, "multipathd", &["disablequeueing", "map", &map.name], &[]) {
         tracing::warn!("{fault}");
     }
@@ -201,7 +201,7 @@ mod tests {
     const SERIAL: &str = "0123456789ABCDEF0000002A";
 
     #[test]
-    fn a_map_is_found_by_its_uuid_also_without_a_disk() {
+    fn a_map_is_found_by_its_uuid_even_without_a_disk() {
         let block = tempfile::tempdir().unwrap();
         for (device, uuid) in [
             ("dm-0", "LVM-624a93700123456789abcdef0000002a"),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_do_not_run_are_told() {
+    fn paths_that_do_not_work_are_reported() {
         let disk = |name: &str, state: &str| (name.to_owned(), state.to_owned());
         let (good, bad) = (disk("sda", "running"), disk("sdb", "transport-offline"));
         assert_eq!(lost(std::slice::from_ref(&good)), None);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uuid_that_only_ends_alike_is_another_volume() {
+    fn a_uuid_with_only_the_same_end_is_another_volume() {
         assert!(is_map_of("mpath-3624a93700123456789abcdef0000002a", SERIAL));
         for other in ["mpath-0123456789abcdef0000002a", "mpath-3000123456789abcdef0000002a", ""] {
             assert!(!is_map_of(other, SERIAL), "{other}");

@@ -44,7 +44,7 @@ impl Default for Linux {
 }
 
 impl Linux {
-    /// Uses what a machine consists of.
+    /// Creates a machine of these parts.
     pub fn new(system: Box<dyn System>) -> Self {
         Self(system)
     }
@@ -212,7 +212,7 @@ impl Machine for Linux {
         run(self.system(), "mount", &options, &[]).inspect_err(|_| {
             // Never leave it writable.
             if let Err(fault) = self.unmount(target) {
-                tracing::error!("{} stays writable: {fault}", target.display());
+                tracing::error!("{} is still writable: {fault}", target.display());
             }
         })
     }
@@ -231,7 +231,7 @@ impl Machine for Linux {
             Some("ext4") => run(self.system(), "resize2fs", &[device.as_os_str()], &[]),
             Some("xfs") => run(self.system(), "xfs_growfs", &[path.as_os_str()], &[]),
             other => Err(Fault::Wrong(format!(
-                "{} holds {}, which can't be grown",
+                "{} contains {}, which can't be grown",
                 device.display(),
                 other.unwrap_or("nothing")
             ))),
@@ -274,7 +274,7 @@ fn is_marked(block: &[u8; 4096]) -> bool {
     MARKS.iter().any(|(at, mark)| block[*at..].starts_with(mark))
 }
 
-/// Has all sessions scan a LUN at which they have no disk yet.
+/// Makes all sessions scan a LUN at which they have no disk yet.
 fn scan(system: &dyn System, sessions: &[Session], lun: u16) {
     for session in sessions.iter().filter(|session| session.disk(system, lun).is_none()) {
         if let Err(fault) = session.scan(system, lun) {
@@ -299,13 +299,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_xfs_that_mkfs_has_not_finished_is_blank() {
+    fn an_xfs_with_unfinished_mkfs_is_blank() {
         let linux = Linux::default();
         let directory = tempfile::tempdir().unwrap();
         let device = directory.path().join("device");
         let mut block = [0; 4096];
         block[..4].copy_from_slice(b"XFSB");
-        assert!(!is_half_made(&block), "it is made");
+        assert!(!is_half_made(&block), "its mkfs is complete");
         block[XFS_IN_PROGRESS] = 1;
         fs::write(&device, block).unwrap();
         assert_eq!(linux.content(&device).unwrap(), None);
@@ -315,11 +315,11 @@ mod tests {
 
     /// With the machine's programs, on a file instead of a device.
     #[test]
-    fn a_blank_device_is_told_from_others_and_a_filesystem_grows() {
+    fn a_blank_device_is_recognized_and_a_filesystem_grows() {
         let linux = Linux::default();
         let directory = tempfile::tempdir().unwrap();
         let device = directory.path().join("device");
-        assert!(linux.content(&device).is_err(), "what can't be read is not blank");
+        assert!(linux.content(&device).is_err(), "an unreadable device is not blank");
         let file = File::create(&device).unwrap();
         file.set_len(16 << 20).unwrap();
         assert_eq!(linux.content(&device).unwrap(), None);

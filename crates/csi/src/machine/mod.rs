@@ -26,7 +26,7 @@ pub use system::{Real, System};
 pub enum Fault {
     /// A program failed, or a file can't be accessed.
     Failed(String),
-    /// A device or filesystem is not what it must be; retrying does not help.
+    /// A device or filesystem is not the expected one; retrying does not help.
     Wrong(String),
 }
 
@@ -74,7 +74,7 @@ pub trait Machine: Send + Sync {
     /// because other volumes may use them.
     fn detach(&self, serial: &str) -> Result<(), Fault>;
 
-    /// Has the kernel read the volume's current size; returns its device.
+    /// Makes the kernel read the volume's current size; returns its device.
     fn refresh(&self, serial: &str) -> Result<PathBuf, Fault>;
 
     /// Returns the content of a device; `None` if there is nothing on it.
@@ -98,7 +98,7 @@ pub trait Machine: Send + Sync {
     /// Unmounts the topmost mount at a path.
     fn unmount(&self, path: &Path) -> Result<(), Fault>;
 
-    /// Returns all mounts, in the order in which they were made.
+    /// Returns all mounts, in the order of their creation.
     fn mounts(&self) -> Result<Vec<MountPoint>, Fault>;
 
     /// Grows a mounted filesystem to the size of its device.

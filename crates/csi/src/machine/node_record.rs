@@ -60,7 +60,8 @@ pub fn prepare(
         records = find(system, target, portal)?;
     }
     if records.is_empty() {
-        let text = format!("iscsiadm has put no record of {portal} below {}", DATABASES.join(", "));
+        let text =
+            format!("iscsiadm has created no record of {portal} in {}", DATABASES.join(", "));
         return Err(Fault::Failed(text));
     }
     let settings = settings(chap);
@@ -77,7 +78,7 @@ pub fn prepare(
 
 /// Returns the records of a portal: one, or with interfaces of open-iscsi several.
 fn find(system: &dyn System, target: &str, portal: &str) -> Result<Vec<Record>, Fault> {
-    let wrong = || Fault::Wrong(format!("{portal} is no portal of {target}"));
+    let wrong = || Fault::Wrong(format!("{portal} is not a portal of {target}"));
     let (address, port) = portal.rsplit_once(':').ok_or_else(wrong)?;
     let address = address.trim_start_matches('[').trim_end_matches(']');
     if [target, address, port].iter().any(|name| name.is_empty() || name.contains(['/', ','])) {
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_was_not_written_to_its_end_is_not_complete() {
+    fn a_truncated_record_is_not_complete() {
         assert!(is_complete(RECORD.as_bytes()));
         assert!(!is_complete(b""));
         assert!(!is_complete(&RECORD.as_bytes()[..RECORD.len() - 3]));

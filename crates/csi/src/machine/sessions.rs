@@ -23,8 +23,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Has the kernel scan one LUN. Scanning all would bring back the disks of another volume that
-    /// is just being removed.
+    /// Makes the kernel scan one LUN. Scanning all would bring back the disks of another volume
+    /// that is just being removed.
     pub fn scan(&self, system: &dyn System, lun: u16) -> Result<(), Fault> {
         let path = PathBuf::from(format!("/sys/class/scsi_host/host{}/scan", self.host));
         let text = format!("0 0 {}", kernel_lun(lun));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_session_that_is_logged_in_at_that_portal_is_one() {
+    fn only_a_session_logged_in_at_the_portal_counts() {
         let root = tree("LOGGED_IN\n");
         let found = |target, portal| find(&Real, root.path(), target, portal);
         let session = found("iqn.2026-01.test:a", "[2001:db8::1]:3260").unwrap();

@@ -1,4 +1,4 @@
-//! What a machine consists of for the driver: programs, the kernel's files, devices and its own
+//! The parts of a machine that the driver uses: programs, the kernel's files, devices and its own
 //! files. Whatever changes the machine is one call here, so that tests can end the driver before
 //! and after each of these steps.
 
@@ -35,7 +35,8 @@ pub trait System: Send + Sync {
     /// Writes to a file of the kernel.
     fn set(&self, path: &Path, text: &str) -> io::Result<()>;
 
-    /// Opens a device exclusively for a moment, which fails if anything else has it so.
+    /// Opens a device exclusively for a moment, which fails if anything else has it open
+    /// exclusively.
     fn claim(&self, device: &Path) -> io::Result<()>;
 
     /// Replaces a file atomically by one that only root can read; `new` is its name until then, on
@@ -140,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replaced_file_is_only_for_root_also_after_an_interrupted_attempt() {
+    fn a_replaced_file_is_only_for_root_even_after_an_interrupted_attempt() {
         let directory = tempfile::tempdir().unwrap();
         let (path, new) = (directory.path().join("record"), directory.path().join("new"));
         fs::write(&path, "old").unwrap();

@@ -82,7 +82,7 @@ impl MachineNode {
         let done = tokio::task::spawn_blocking(move || {
             let parts = &*node.0;
             if !lock(&parts.busy).insert(volume.clone()) {
-                return Err(Status::aborted("something is being done with this volume"));
+                return Err(Status::aborted("an operation on this volume is in progress"));
             }
             let _busy = Busy { parts, volume };
             work(parts).map(Response::new)
@@ -100,7 +100,7 @@ fn path<'a>(field: &str, text: &'a str) -> Result<&'a Path, Status> {
     let is_plain = !path.components().any(|part| part == std::path::Component::ParentDir);
     match path.is_absolute() && is_plain {
         true => Ok(path),
-        false => Err(Status::invalid_argument(format!("{field} has to be an absolute path"))),
+        false => Err(Status::invalid_argument(format!("{field} must be an absolute path"))),
     }
 }
 

@@ -67,7 +67,7 @@ impl Records {
     /// If it can't be written, or the id is not one of this driver.
     pub fn set(&self, volume: &str, record: &Record) -> Result<(), Fault> {
         let path = self.path(volume);
-        let path = path.ok_or_else(|| Fault::Wrong(format!("{volume} is no volume id")))?;
+        let path = path.ok_or_else(|| Fault::Wrong(format!("{volume} is not a volume id")))?;
         let text = serde_json::to_vec(record).map_err(|error| Fault::Failed(error.to_string()))?;
         let new = path.with_extension("new");
         let written = File::create(&new)

@@ -60,7 +60,7 @@ impl Parts {
     ) -> Result<Record, Status> {
         let mut record = match self.records.get(volume)? {
             Some(there) if there.serial != serial || there.staging != staging => {
-                let text = format!("it is staged at {} already", there.staging.display());
+                let text = format!("it is already staged at {}", there.staging.display());
                 return Err(Status::already_exists(text));
             }
             Some(there) if is_staged || there.is_unfinished => return Ok(there),
@@ -110,13 +110,13 @@ impl Parts {
         let filesystem = mount.filesystem;
         match self.machine.content(device)? {
             None if read_only => {
-                let text = "the volume is blank, and is to be read only";
+                let text = "the volume is blank, and can't be formatted for reading only";
                 return Err(Status::failed_precondition(text));
             }
             None => self.machine.format(device, filesystem)?,
             Some(found) if found == filesystem.name() => {}
             Some(found) => {
-                let text = format!("the volume holds {found}, not {}", filesystem.name());
+                let text = format!("the volume contains {found}, not {}", filesystem.name());
                 return Err(Status::failed_precondition(text));
             }
         }

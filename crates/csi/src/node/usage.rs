@@ -76,7 +76,7 @@ impl Parts {
         let size_bytes = self.machine.size_bytes(&device)?;
         let least_bytes = request.capacity_range.map_or(0, |range| range.required_bytes);
         if (size_bytes as i64) < least_bytes {
-            let text = format!("{} has only {size_bytes} bytes yet", device.display());
+            let text = format!("{} still has only {size_bytes} bytes", device.display());
             return Err(Status::unavailable(text));
         }
         if is_filesystem(&mount) {
@@ -87,7 +87,7 @@ impl Parts {
 
     /// Returns a volume of this node, and the mount at a path.
     fn find(&self, volume: &str, at: &str) -> Result<(Record, MountPoint), Status> {
-        let missing = || Status::not_found(format!("the volume {volume} is not at {at}"));
+        let missing = || Status::not_found(format!("the volume {volume} is not mounted at {at}"));
         let at = super::required("volume_path", at)?;
         let record = self.records.get(volume)?.ok_or_else(missing)?;
         // A relative path is not one of this driver, and so has no mount.

@@ -56,7 +56,7 @@ pub struct Machine {
     pub records: Vec<(String, Vec<u8>)>,
 }
 
-/// What a call has left.
+/// The outcome of a call.
 pub struct Done {
     pub result: Result<(), Status>,
     pub machine: Machine,
@@ -89,7 +89,7 @@ impl Machine {
         machine
     }
 
-    /// Has kubelet make a call to a new process of the driver.
+    /// Makes a call of kubelet to a new process of the driver.
     pub fn make(&self, call: Call, of: (u16, &str), usage: &Usage, kill: Option<Kill>) -> Done {
         let directory = tempfile::tempdir().unwrap();
         for (name, text) in &self.records {

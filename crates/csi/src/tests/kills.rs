@@ -4,7 +4,7 @@ use super::calls::{CALLS, Call, GROWN_BYTES, Machine, SIZE_BYTES, TESTED, Usage}
 use super::process::{Kill, Moment, Victim};
 use super::world::Content;
 
-/// The kills of which each is made at each step.
+/// The kinds of kill; each is tried at each step.
 const KILLS: [(Victim, Moment); 6] = [
     (Victim::Driver, Moment::Before),
     (Victim::Driver, Moment::Amid),
@@ -14,12 +14,12 @@ const KILLS: [(Victim, Moment); 6] = [
     (Victim::ArrayForOneStep, Moment::Before),
 ];
 
-/// Checks what must be true at any time.
+/// Checks the invariants.
 fn check(machine: &Machine, context: &str) {
     assert!(machine.world.violations.is_empty(), "{context}: {:?}", machine.world.violations);
 }
 
-/// Makes a call that is interrupted, and repeats it as kubelet does. Returns what it has left;
+/// Makes a call that is interrupted, and repeats it as kubelet does. Returns its outcome;
 /// `None` if it ended before the kill.
 fn interrupted(machine: &Machine, call: Call, usage: &Usage, kill: Kill) -> Option<Machine> {
     let context = format!("{call:?} of {usage:?}, {kill:?}");
@@ -37,8 +37,8 @@ fn interrupted(machine: &Machine, call: Call, usage: &Usage, kill: Kill) -> Opti
     Some(again.machine)
 }
 
-/// Makes all calls, with a kill at each step of each, and compares what is left with what calls
-/// leave that nothing interrupts. Returns the number of kills.
+/// Makes all calls, with a kill at each step of each, and compares the outcomes with those of
+/// uninterrupted calls. Returns the number of kills.
 fn every_step(mut machine: Machine, usage: &Usage) -> usize {
     let mut kills = 0;
     for call in CALLS {
@@ -46,7 +46,7 @@ fn every_step(mut machine: Machine, usage: &Usage) -> usize {
             machine.world.volumes.get_mut(TESTED.1).unwrap().size_bytes = GROWN_BYTES;
         }
         let whole = machine.make(call, TESTED, usage, None);
-        check(&whole.machine, "a call that nothing interrupts");
+        check(&whole.machine, "an uninterrupted call");
         assert!(whole.result.is_ok(), "{call:?} of {usage:?}: {:?}", whole.result);
         let twice = whole.machine.make(call, TESTED, usage, None);
         assert!(twice.result.is_ok(), "{call:?} of {usage:?} again: {:?}", twice.result);
@@ -115,9 +115,9 @@ fn a_kill_at_any_step_leaves_no_pod_without_its_read_only_volume() {
     assert!(every_step_of(&usage, Content::Blank) > 200);
 }
 
-/// blkid says of a device that it can't read that nothing is on it.
+/// blkid reports a device that it can't read as blank.
 #[test]
-fn an_array_that_is_gone_for_a_moment_costs_no_filesystem() {
+fn an_array_that_is_briefly_absent_costs_no_filesystem() {
     for filesystem in ["ext4", "xfs"] {
         let content = Content::Made { filesystem, generation: 0, size_bytes: SIZE_BYTES };
         let usage = of(Some(filesystem));

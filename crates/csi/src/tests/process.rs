@@ -54,7 +54,7 @@ pub struct Process {
     begin: Instant,
 }
 
-/// What ends a process: nothing of it runs any more.
+/// The cause of a process's end: nothing of it runs after it.
 struct Killed;
 
 /// A killed process leaves the world as it is.
@@ -124,7 +124,7 @@ impl Process {
     }
 }
 
-/// What a program leaves that is killed half-way.
+/// The effect of a program that is killed half-way.
 fn half_done(world: &mut World, program: &str, arguments: &[&str]) {
     match (program, arguments) {
         ("iscsiadm", [.., "--op", "new"]) => {

@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// As the real one, says of a device that it can't read that nothing is on it.
+    /// Like the real one, reports a device that it can't read as blank.
     fn blkid(&self, device: &Path) -> Ending {
         let serial = self.volume_at(device).ok_or(2)?.0;
         match &self.volumes[&serial].content {

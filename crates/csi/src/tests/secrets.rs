@@ -8,7 +8,7 @@ use super::calls::{CALLS, Call, GROWN_BYTES, Machine, TESTED, Usage};
 use super::process::{Kill, Moment, Victim};
 use super::world::Content;
 
-/// What all secrets of this test contain.
+/// A text that all secrets of this test contain.
 const MARK: &str = "hush-hush";
 
 /// A log in memory.
@@ -68,7 +68,7 @@ fn a_secret_is_in_no_argument_and_no_message() {
         done.result.unwrap();
         machine = done.machine;
     }
-    // The secrets came to where they belong, and nowhere else.
+    // The secrets are where they belong, and nowhere else.
     let records = machine.world.files.values().map(|text| String::from_utf8_lossy(text));
     assert_eq!(records.filter(|text| text.contains(MARK)).count(), 2);
     for text in &texts {

@@ -88,7 +88,7 @@ impl World {
         Ok(format!("/sys/devices/host{number}/session{number}").into())
     }
 
-    /// Takes what is written to a file of the kernel.
+    /// Handles a write to a file of the kernel.
     pub fn set(&mut self, path: &Path, text: &str) -> io::Result<()> {
         let parts: Vec<_> = path.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
         let parts: Vec<&str> = parts.iter().skip(1).map(String::as_str).collect();
@@ -110,7 +110,8 @@ impl World {
         }
     }
 
-    /// Has the kernel read anew what a disk is. It keeps what it has if the disk does not answer.
+    /// Makes the kernel read a disk's identity again. It keeps the old one if the disk does not
+    /// answer.
     fn rescan(&mut self, name: &str) {
         let luns = self.luns.clone();
         let disks = self.sessions.values_mut().flat_map(|session| &mut session.disks);

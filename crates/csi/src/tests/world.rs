@@ -13,7 +13,7 @@ pub const PORTALS: [&str; 2] = ["192.0.2.1:3260", "192.0.2.2:3260"];
 /// The LUN within the kernel's number of it, which has its addressing method in other bits.
 pub const LUN_MASK: u16 = 0x3fff;
 
-/// What is on a volume.
+/// The content of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     Blank,
@@ -34,7 +34,7 @@ pub struct Volume {
     pub content: Content,
 }
 
-/// A disk, with what the kernel has read of it.
+/// A disk, with the data that the kernel has read from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
     pub name: String,
@@ -85,13 +85,13 @@ pub struct World {
     pub mounts: Vec<Mount>,
     pub files: BTreeMap<PathBuf, Vec<u8>>,
     pub directories: BTreeSet<PathBuf>,
-    /// How much time has passed.
+    /// The time that has passed.
     pub clock: Duration,
     /// The command lines of all programs so far.
     pub commands: Vec<String>,
-    /// What must never happen, and did.
+    /// Violations of invariants.
     pub violations: Vec<String>,
-    /// How many names the kernel has given.
+    /// The number of names that the kernel has assigned.
     pub named: u32,
 }
 
@@ -131,7 +131,7 @@ impl World {
         self.mounts.iter().any(is_mounted) || self.maps.values().any(|map| map.disks.contains(name))
     }
 
-    /// Has a session look at one LUN.
+    /// Makes a session scan one LUN.
     pub fn scan(&mut self, host: u32, lun: u16) {
         if self.is_array_down {
             return;
@@ -143,7 +143,7 @@ impl World {
         disks.entry(lun).or_insert(Disk { name: format!("sd{name}"), serial });
     }
 
-    /// Has udev and multipathd do what they do meanwhile: every disk gets into a map.
+    /// Lets udev and multipathd run: every disk is added to a map.
     pub fn settle(&mut self) {
         let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for disk in self.sessions.values().flat_map(|session| session.disks.values()) {
