@@ -82,7 +82,7 @@ fn write_rows(text: &mut String, rows: &[Compared], devices: Option<u16>) -> std
     };
     writeln!(
         text,
-        "## Holdfast beside {title}\n\nBoth are loaded in turns; ratios are medians of \
+        "## Holdfast and {title}\n\nBoth are loaded alternately; ratios are medians of \
          those of adjacent measurements.\n"
     )?;
     writeln!(

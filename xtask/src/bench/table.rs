@@ -33,11 +33,11 @@ fn write_report(text: &mut String, results: &Results) -> std::fmt::Result {
 }
 
 fn write_peers(text: &mut String, results: &Results) -> std::fmt::Result {
-    writeln!(text, "## Holdfast beside tgt\n\n{}.\n", results.load)?;
+    writeln!(text, "## Holdfast and tgt\n\n{}.\n", results.load)?;
     writeln!(text, "Durable when a write is acknowledged: {}.", promises(results))?;
     writeln!(
         text,
-        "tgt reads from the kernel's page cache (aio direct: from the device), Holdfast from a \
+        "tgt reads from the kernel's page cache (aio direct: from the device), Holdfast from its \
          own cache of the size of the span.\n\
          CPU is the target's own, user and system, in seconds for a million commands.\n"
     )?;

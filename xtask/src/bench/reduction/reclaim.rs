@@ -111,7 +111,7 @@ fn tell(round: usize, pool: &str, sample: &Sample) {
     let round = round + 1;
     eprintln!(
         "round {round}: {pool:<5} {iops:>8.0}/s, p50 {p50_us:>6.0} us, p99 {p99_us:>7.0} us, \
-         {refused} refused, {amplification:.2} written for one"
+         {refused} refused, {amplification:.2} device bytes per host byte"
     );
 }
 

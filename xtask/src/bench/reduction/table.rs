@@ -114,7 +114,7 @@ fn write_reclaim(text: &mut String, measured: &reclaim::Measured) -> std::fmt::R
     )?;
     writeln!(
         text,
-        "| pool | /s | refused | p50 us | p99 us | CPU | written for one |\n|---|{}",
+        "| pool | /s | refused | p50 us | p99 us | CPU | device bytes / host byte |\n|---|{}",
         "---:|".repeat(6)
     )?;
     let share = format!("{:.0}% live, reclaim runs", live_share * 100.0);

@@ -34,17 +34,17 @@ pub const COLUMNS: &[Column] = &[
     column("2nd third /s", 0),
     column("last third /s", 0),
     column("lowest /s", 0),
-    column("least third to fresh", 2),
-    column("longest, ms", 0),
-    column("silence, ms", 0),
+    column("slowest third / fresh", 2),
+    column("longest latency, ms", 0),
+    column("longest pause, ms", 0),
     column("p99, ms", 1),
     column("p99.9, ms", 1),
     column("p99.99, ms", 1),
     column("refused", 0),
-    column("written for one", 2),
+    column("device bytes / host byte", 2),
     column("CPU", 1),
     column("tgt /s", 0),
-    column("lowest to tgt", 2),
+    column("lowest / tgt", 2),
 ];
 
 /// A row.
@@ -241,16 +241,16 @@ fn table(options: &Options, lines: Vec<Line>) -> Table {
     let text = format!(
         "A pool of {} GiB, filled once and overwritten at random for {} s, unique and \
          incompressible, acknowledged writes are durable. Fresh: the first {fresh} s. The time \
-         after that is in thirds; lowest is its lowest {} s. Longest is the longest response time, \
-         silence the longest time without a response. Written for one: bytes written to the device \
-         for each that the host wrote. CPU is the array's, in seconds for a million commands. tgt \
-         overwrites a file of the size of the volume, each write flushed.",
+         after that is in thirds; lowest is the rate of its slowest {} s. A pause is a time \
+         without a response. Device bytes are those written to the device. CPU is the array's, \
+         in seconds for a million commands. tgt overwrites a file of the size of the volume, each \
+         write flushed.",
         POOL_BYTES / GIB,
         options.aged_seconds,
         fresh / 2.0
     );
     Table {
-        title: "Overwrites of a pool that has been full for long",
+        title: "Overwrites of a pool that has been full for a long time",
         text,
         columns: COLUMNS,
         lines,

@@ -29,14 +29,14 @@ pub const COLUMNS: &[Column] = &[
     column("MB/s", 0),
     column("p99, us", 0),
     column("CPU", 1),
-    column("device reads for one", 2),
-    column("device KiB for one", 1),
-    column("metadata reads for one", 2),
+    column("device reads / read", 2),
+    column("device KiB / read", 1),
+    column("metadata reads / read", 2),
     column("tgt /s", 0),
     column("tgt CPU", 1),
-    column("to tgt", 2),
+    column("rate / tgt", 2),
     column("raw /s", 0),
-    column("to raw", 2),
+    column("rate / raw", 2),
 ];
 
 /// A row.
@@ -279,7 +279,7 @@ impl Figures {
     fn describe(&self) -> String {
         let Self { own, peer, raw_per_s, device_reads, .. } = self;
         format!(
-            "{:>8.0}/s, CPU {:.1}, {device_reads:.2} reads for one; tgt {:.0}/s, raw \
+            "{:>8.0}/s, CPU {:.1}, {device_reads:.2} device reads / read; tgt {:.0}/s, raw \
              {raw_per_s:.0}/s",
             own.iops, own.cpu_s_per_million, peer.iops
         )
@@ -322,8 +322,8 @@ fn middle(rounds: &[Figures]) -> Option<Figures> {
 fn text(options: &Options) -> String {
     format!(
         "Reads of {} MiB of unique data, 4 KiB at depth 32 or 256 KiB at depth 8, after a start. \
-         Metadata from the device: {LITTLE_MIB} MiB of memory; otherwise {} MiB, in which all \
-         metadata is and little of the data. For one: for each read of the host. tgt (aio, \
+         Metadata from the device: {LITTLE_MIB} MiB of memory; otherwise {} MiB, which holds \
+         all metadata and little of the data. Device reads are for each host read. tgt (aio, \
          O_DIRECT) and fio (raw) read the part of the pool's own file that is written. CPU is in \
          seconds for a million reads.",
         options.cold_size >> 20,

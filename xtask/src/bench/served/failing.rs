@@ -40,14 +40,14 @@ const LOADS: &[(&str, &str, &str)] = &[
 ];
 
 pub const COLUMNS: &[Column] = &[
-    column("all in, /s", 0),
+    column("all devices, /s", 0),
     column("two out, /s", 0),
     column("ratio", 2),
-    column("p99 all in, us", 0),
-    column("p99 then, us", 0),
+    column("p99 all devices, us", 0),
+    column("p99 two out, us", 0),
     column("seconds", 1),
     column("rebuilt, MiB", 0),
-    column("read for it, MB/s", 0),
+    column("rebuild reads, MB/s", 0),
     column("raw device, MB/s", 0),
 ];
 
@@ -82,7 +82,7 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
                 other, under 4 KiB random writes at depth 4; the read rate is that of the process \
                 without those writes, the raw rate is that of fio reading one of the files that \
                 are out. All files share that disk.";
-    let (title, text) = ("While devices fail", text.to_owned());
+    let (title, text) = ("Devices that fail", text.to_owned());
     Ok(Table { title, text, columns: COLUMNS, lines })
 }
 

@@ -183,7 +183,7 @@ fn space_line(bytes: u64, seconds: f64) -> Line {
     let speed = tib / seconds.max(1e-3);
     Line {
         id: SPACE.to_owned(),
-        title: format!("space back, {tib} TiB"),
+        title: format!("space freed, {tib} TiB"),
         figures: vec![Some(seconds), None, None, Some(speed), None, None, None],
         goals: vec![Goal::at_least("TiB/s", speed, FREED_TIB_PER_S_MIN)],
     }
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn space_is_freed_at_a_rate_per_tebibyte() {
         let line = space_line(10 * TIB, 5.0);
-        assert_eq!((line.title.as_str(), line.figures[3]), ("space back, 10 TiB", Some(2.0)));
+        assert_eq!((line.title.as_str(), line.figures[3]), ("space freed, 10 TiB", Some(2.0)));
         assert!(is_met(&line) && !is_met(&space_line(TIB, 1.1)));
     }
 

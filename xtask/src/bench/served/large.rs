@@ -32,11 +32,11 @@ pub const COLUMNS: &[Column] = &[
     column("CPU", 2),
     column("tgt MB/s", 0),
     column("tgt CPU", 2),
-    column("to tgt", 2),
+    column("rate / tgt", 2),
     column("raw MB/s", 0),
-    column("to raw", 2),
-    column("raw flushed MB/s", 0),
-    column("to raw flushed", 2),
+    column("rate / raw", 2),
+    column("raw, flushed, MB/s", 0),
+    column("rate / raw, flushed", 2),
 ];
 
 /// A row: a block size, reduced or not.

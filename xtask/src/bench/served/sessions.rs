@@ -19,11 +19,11 @@ pub const COLUMNS: &[Column] = &[
     column("/s", 0),
     column("p99, us", 0),
     column("CPU", 1),
-    column("rate to one session", 2),
-    column("CPU to one session", 2),
+    column("rate / one session", 2),
+    column("CPU / one session", 2),
     column("tgt /s", 0),
     column("tgt CPU", 1),
-    column("to tgt", 2),
+    column("rate / tgt", 2),
 ];
 
 fn is_here(row: &&'static Row) -> bool {
