@@ -376,7 +376,7 @@ mod tests {
             (
                 "[[notify]]\nkind = \"mail\"\nname = \"a\"\nserver = \"b:25\"\n\
                  from = \"a@b.example.com\"\nto = []",
-                "nobody",
+                "no recipients",
             ),
             (
                 "[[notify]]\nkind = \"mail\"\nname = \"a\"\nserver = \"b:25\"\n\
