@@ -184,7 +184,7 @@ impl Part {
                 .map_err(|error| Failure::of_file("remove", &scratch, &error))?;
         }
         let disk = FileDisk::create(path, bytes)
-            .map_err(|error| Failure::of_file("make", path, &error))?;
+            .map_err(|error| Failure::of_file("create", path, &error))?;
         let part = Self { place: place.clone(), disk: Arc::new(disk), is_linked: false };
         if !place.is_device()
             && let Err(failure) = make_private(path)
@@ -214,7 +214,7 @@ impl Part {
         fs::hard_link(&scratch, data)
             .map(|()| self.is_linked = true)
             .and_then(|()| File::open(pool)?.sync_all())
-            .map_err(|error| Failure::of_file("make", data, &error))?;
+            .map_err(|error| Failure::of_file("create", data, &error))?;
         // The temporary name is a second name of the finished file.
         fs::remove_file(&scratch).map_err(|error| Failure::of_file("remove", &scratch, &error))
     }

@@ -149,7 +149,7 @@ impl<'a> Directory<'a> {
             .recursive(true)
             .mode(0o700)
             .create(self.path)
-            .map_err(|error| Failure::of_file("make the directory", self.path, &error))
+            .map_err(|error| Failure::of_file("create the directory", self.path, &error))
     }
 }
 
