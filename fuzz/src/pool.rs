@@ -104,7 +104,7 @@ fn create(store: &Store, blocks: u64) -> VolumeId {
     let id = store.allocate_volume_id();
     let volumes = vec![VolumeChange::Create { id, size: SectorCount(blocks * 8) }];
     let config = vec![(id.0.to_be_bytes().to_vec(), Some(b"a volume".to_vec()))];
-    store.change(Change { volumes, config }).expect("the pool has room");
+    store.change(Change { volumes, config, ..Change::default() }).expect("the pool has room");
     id
 }
 

@@ -58,6 +58,16 @@ pub struct Change {
     /// What is put into (`Some`) or removed from (`None`) the durable key-value space of the layer
     /// above: names, hosts, connections. Keys have up to 255 bytes, values up to 64 KiB.
     pub config: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// The same for what the layer above adds on its own and keeps only so much of, such as its log
+    /// of changes: this may take the room that is left for ends.
+    pub notes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+}
+
+impl Change {
+    /// Returns whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.volumes.is_empty() && self.config.is_empty() && self.notes.is_empty()
+    }
 }
 
 /// A change of a volume.

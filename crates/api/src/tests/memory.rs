@@ -75,7 +75,7 @@ impl Backing for MemoryStore {
                 store::VolumeChange::Destroy { id } => kept.1.remove(&id),
             };
         }
-        for (key, value) in change.config {
+        for (key, value) in change.config.into_iter().chain(change.notes) {
             match value {
                 Some(value) => kept.0.insert(key, value),
                 None => kept.0.remove(&key),

@@ -53,8 +53,8 @@ impl Array {
         self.change(
             |state| {
                 let entry = state.audit.next(deed, outcome);
-                let config = vec![audit_row(&entry)?];
-                Ok((Change { config, ..Change::default() }, entry))
+                let notes = vec![audit_row(&entry)?];
+                Ok((Change { notes, ..Change::default() }, entry))
             },
             |state, entry| state.audit.add(entry),
         )

@@ -40,7 +40,7 @@ impl Drop for Attribution {
 pub(super) fn account(log: &AuditLog, change: &mut Change) -> Result<Option<AuditEntry>, Error> {
     let Some(deed) = DEED.with_borrow(Clone::clone) else { return Ok(None) };
     let entry = log.next(deed, DONE);
-    change.config.push(audit_row(&entry)?);
+    change.notes.push(audit_row(&entry)?);
     Ok(Some(entry))
 }
 

@@ -181,11 +181,11 @@ impl Array {
         let (mut change, planned) = plan(&self.state.read())?;
         let (mut entry, mut time, mut is_stored) = (None, None, false);
         let mut released = Vec::new();
-        if !change.volumes.is_empty() || !change.config.is_empty() {
+        if !change.is_empty() {
             released = releases::account(&self.state.read(), &mut change)?;
             entry = deed::account(&self.state.read().audit, &mut change)?;
             time = self.state.read().time.due_record();
-            change.config.extend(time.map(record::time_row).transpose()?);
+            change.notes.extend(time.map(record::time_row).transpose()?);
             change.config.extend(self.state.read().retired.iter().map(|key| (key.clone(), None)));
             self.backing.change(change)?;
             is_stored = true;

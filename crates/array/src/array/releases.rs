@@ -22,7 +22,7 @@ pub(super) fn account(state: &State, change: &mut Change) -> Result<Vec<ReleaseU
     }
     updates.extend(state.releases.dropped(&updates, now_ms));
     for update in &updates {
-        change.config.push(record::release_row(*update)?);
+        change.notes.push(record::release_row(*update)?);
     }
     Ok(updates)
 }

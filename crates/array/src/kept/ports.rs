@@ -72,8 +72,9 @@ impl Array {
                 for (place, id) in ports.iter().filter(|(p, _)| !state.ports.contains_key(p)) {
                     rows.insert(*id, Some(record::port(place)?));
                 }
-                let config = rows.into_iter().map(|(id, row)| (record::port_key(id), row));
-                Ok((Change { config: config.collect(), ..Change::default() }, ports))
+                // Notes, because a full pool must start on another address.
+                let notes = rows.into_iter().map(|(id, row)| (record::port_key(id), row));
+                Ok((Change { notes: notes.collect(), ..Change::default() }, ports))
             },
             |state, ports| {
                 let ids = served.iter().filter_map(|place| ports.get(place).copied()).collect();

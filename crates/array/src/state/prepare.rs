@@ -51,6 +51,7 @@ impl State {
         backing.change(Change {
             volumes: vec![VolumeChange::Create { id, size: TOKEN_VOLUME_SIZE }],
             config: vec![(record::token_volume_key(), Some(record::token_volume(id)?))],
+            ..Change::default()
         })?;
         Ok(id)
     }

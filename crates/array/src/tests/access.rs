@@ -111,6 +111,29 @@ fn a_refused_change_of_a_user_has_no_effect() {
     assert!(who(&array, "friend", 50).is_some());
 }
 
+/// In a pool so full that it refuses additions, entries of the log and released LUNs kept whatever
+/// would have freed space from being done.
+#[test]
+fn what_ends_adds_nothing_to_the_configuration_of_a_full_pool() {
+    let (store, array) = new_array();
+    for name in ["a", "b"] {
+        array.create_volume(new_volume(name, 4096)).unwrap();
+    }
+    array.create_host(new_host("x", &["iqn.2026-11.com.example:x"])).unwrap();
+    array.connect("a", "x", None).unwrap();
+    store.refuses_additions.store(true, Ordering::Relaxed);
+    let refused = array.create_host(new_host("y", &["iqn.2026-11.com.example:y"]));
+    assert_eq!(refused.unwrap_err().code(), "pool_full");
+    done(&array, deed("/disconnect"), || array.disconnect("a", "x")).unwrap();
+    done(&array, deed("/destroy"), || array.destroy_volume("a", 3)).unwrap();
+    done(&array, deed("/recover"), || array.recover_volume("a")).unwrap();
+    done(&array, deed("/destroy"), || array.destroy_volume("a", 4)).unwrap();
+    done(&array, deed("/eradicate"), || array.eradicate_volume("a")).unwrap();
+    done(&array, deed("/refusal"), || array.eradicate_volume("b")).unwrap_err();
+    done(&array, deed("/delete"), || array.delete_host("x")).unwrap();
+    assert_eq!(array.audit_log(None, 100).len(), 7);
+}
+
 fn deed(path: &str) -> Deed {
     Deed {
         time_ms: 1000,

@@ -20,6 +20,8 @@ pub(super) struct MemoryStore {
     handlings: Mutex<HashMap<VolumeId, Handling>>,
     next_id: AtomicU64,
     pub(super) refuses: AtomicBool,
+    /// Whether only changes are refused that add to the configuration.
+    pub(super) refuses_additions: AtomicBool,
     /// While a test holds this lock, changes wait, like those for a device that refuses writes.
     pub(super) device: Mutex<()>,
     /// Volumes whose records can't be read.
@@ -60,7 +62,14 @@ impl Backing for MemoryStore {
         if self.refuses.load(Ordering::Relaxed) {
             return Err(StoreError::Volume(block::VolumeError::NoSpace));
         }
-        let keys = change.config.iter().map(|(key, _)| key.clone()).collect();
+        let adds = |(key, value): &(Vec<u8>, Option<Vec<u8>>)| {
+            value.is_some() && !self.kept.lock().0.contains_key(key)
+        };
+        if self.refuses_additions.load(Ordering::Relaxed) && change.config.iter().any(adds) {
+            return Err(StoreError::Volume(block::VolumeError::NoSpace));
+        }
+        let rows = change.config.iter().chain(&change.notes);
+        let keys = rows.map(|(key, _)| key.clone()).collect();
         self.changes.lock().push(keys);
         let (config, volumes) = &mut *self.kept.lock();
         let mut handlings = self.handlings.lock();
@@ -94,7 +103,7 @@ impl Backing for MemoryStore {
                 }
             }
         }
-        for (key, value) in change.config {
+        for (key, value) in change.config.into_iter().chain(change.notes) {
             match value {
                 Some(value) => drop(config.insert(key, value)),
                 None => drop(config.remove(&key).expect("what is taken out was there")),

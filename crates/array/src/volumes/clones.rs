@@ -64,6 +64,7 @@ impl Array {
         let mut change = Change {
             volumes: vec![VolumeChange::Clone { source: source.id, id, snapshot: false }],
             config: vec![(record::volume_key(id), Some(record::volume(&record)?))],
+            ..Change::default()
         };
         let tags = state.tags.copied(source.id);
         if !tags.is_empty() {

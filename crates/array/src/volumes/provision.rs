@@ -106,6 +106,7 @@ impl Array {
         let change = Change {
             volumes,
             config: vec![(record::volume_key(id), Some(record::volume(&record)?))],
+            ..Change::default()
         };
         Ok((change, record))
     }

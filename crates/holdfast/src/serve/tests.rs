@@ -194,7 +194,7 @@ fn options(path: &Path, threads: usize, limits: Limits) -> (ServeOptions, Arc<Op
         let id = store.allocate_volume_id();
         let volumes = vec![VolumeChange::Create { id, size }];
         let config = vec![(vec![number], Some(id.0.to_le_bytes().to_vec()))];
-        store.change(Change { volumes, config }).unwrap();
+        store.change(Change { volumes, config, ..Change::default() }).unwrap();
         ids.push(id);
     }
     let attributes = |(index, id): (usize, &VolumeId)| {

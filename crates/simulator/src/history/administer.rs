@@ -95,7 +95,8 @@ impl History {
             matches!(volume, Create { .. } | Clone { .. } | Resize { .. })
         };
         let may_be_refused = self.plan.may_be_full && volumes.iter().any(grows);
-        let change = Change { volumes, config: self.kept.change(store.config(), number) };
+        let notes = self.kept.change(store.config(), number);
+        let change = Change { volumes, notes, ..Change::default() };
         self.disk.note(&format!("change {number}: {:?}", change.volumes));
         desk.time += 1;
         let started = desk.time;

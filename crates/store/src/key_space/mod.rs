@@ -73,6 +73,11 @@ impl KeySpace {
         self.pairs.iter()
     }
 
+    /// Returns the value of a key.
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&Vec<u8>> {
+        self.pairs.get(key)
+    }
+
     /// Sets or removes the value of a key.
     pub(crate) fn set(&mut self, key: &[u8], value: Option<&[u8]>) {
         let old = match value {

@@ -215,7 +215,7 @@ fn no_change_waits(durability: Durability) {
     // A clone, so that each change meets shared blocks.
     let clone = front.store.allocate_volume_id();
     let change = VolumeChange::Clone { source, id: clone, snapshot: false };
-    front.store.change(Change { volumes: vec![change], config: Vec::new() }).unwrap();
+    front.store.change(Change { volumes: vec![change], ..Change::default() }).unwrap();
     front.store.checkpoint().unwrap();
     for volume in [source, clone] {
         for (index, request) in requests(volume, source).into_iter().enumerate() {
@@ -245,7 +245,7 @@ fn a_copy_from_next_to_its_own_target_does_not_block() {
     let (mut front, source) = Front::new(Durability::Commit);
     let clone = front.store.allocate_volume_id();
     let change = VolumeChange::Clone { source, id: clone, snapshot: false };
-    front.store.change(Change { volumes: vec![change], config: Vec::new() }).unwrap();
+    front.store.change(Change { volumes: vec![change], ..Change::default() }).unwrap();
     front.store.checkpoint().unwrap();
     let segment = |from, destination, to, count| CopySegment {
         source,

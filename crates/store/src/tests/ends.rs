@@ -35,7 +35,7 @@ fn left_by_moves(durability: Durability, noted_bytes: usize) -> (Store, VolumeId
     };
     writer.state.segments.free_dead_one(last);
     assert!(writer.leaves_enough(&store.world, Want::Move, 1, true));
-    assert!(!writer.leaves_enough(&store.world, Want::Metadata, 1, true));
+    assert!(!writer.leaves_enough(&store.world, Want::Replacement, 1, true));
     drop(writer);
     (store, volume)
 }
@@ -53,8 +53,8 @@ fn the_reserve_suffices_to_delete_a_volume_in_tiny_segments() {
                 true => VolumeChange::Destroy { id },
                 false => VolumeChange::Handling { id, handling },
             };
-            let config = vec![(b"N-is-noted".to_vec(), Some(vec![7; 3000]))];
-            store.change(Change { volumes: vec![volume], config }).unwrap();
+            let notes = vec![(b"N-is-noted".to_vec(), Some(vec![7; 3000]))];
+            store.change(Change { volumes: vec![volume], notes, ..Change::default() }).unwrap();
             store.checkpoint().unwrap();
             assert!(!store.has_failed());
         }

@@ -37,6 +37,7 @@ mod recaptured;
 mod reclaim;
 pub(crate) mod reduction;
 mod repeated;
+mod reserved;
 mod salvage;
 mod segment_table;
 mod slices;

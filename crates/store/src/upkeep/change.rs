@@ -24,24 +24,33 @@ pub(crate) const CHANGE_BYTES_MAX: usize = 256 << 10;
 impl Store {
     /// Makes a change; durable when it returns. Blocks.
     pub fn change(&self, change: Change) -> Result<(), StoreError> {
-        let entries = self.entries_of(change)?;
+        let (entries, grows) = self.entries_of(change)?;
         if entries.is_empty() {
             return Ok(());
         }
-        self.commit_entries(entries)
+        self.commit(entries, grows)
     }
 
     /// Commits entries that need no check; durable when it returns. Blocks.
     pub(crate) fn commit_entries(&self, entries: Vec<Entry>) -> Result<(), StoreError> {
+        self.commit(entries, false)
+    }
+
+    fn commit(&self, entries: Vec<Entry>, grows: bool) -> Result<(), StoreError> {
         let token = self.waiting_token();
-        let submitted = self.submit_change(token, entries)?;
+        let submitted = self.submit_change(token, entries, grows)?;
         self.conclude(submitted, token)?;
         Ok(())
     }
 
     /// Submits entries once nothing is in flight because of which they could touch metadata that
     /// was not read.
-    fn submit_change(&self, token: Token, entries: Vec<Entry>) -> Result<Submitted, StoreError> {
+    fn submit_change(
+        &self,
+        token: Token,
+        entries: Vec<Entry>,
+        grows: bool,
+    ) -> Result<Submitted, StoreError> {
         let touched = touched_by(&entries, self.world.medium.tuning.fanout);
         loop {
             let seen = self.world.grafts();
@@ -56,7 +65,7 @@ impl Store {
             let unsettled = writer.awaits_grafts(&self.world, &touched)
                 || writer.was_grafted(&self.world, &touched, seen);
             if !unsettled || writer.has_failed() {
-                let job = Job::Entries { entries, wait: None, plan };
+                let job = Job::Entries { entries, grows, wait: None, plan };
                 return Ok(writer.submit(&self.world, token, job));
             }
             drop(writer);
@@ -67,11 +76,14 @@ impl Store {
         }
     }
 
-    /// Checks a change, and converts it to entries. Changes come from one administrator at a time
-    /// (the layer above makes sure of that), so what was checked here still holds when they are
-    /// applied.
-    fn entries_of(&self, change: Change) -> Result<Vec<Entry>, StoreError> {
-        let next_volume = self.writer.lock().state.next_volume;
+    /// Checks a change, and converts it to entries; also returns whether it adds configuration.
+    /// Changes come from one administrator at a time (the layer above makes sure of that), so what
+    /// was checked here still holds when they are applied.
+    fn entries_of(&self, change: Change) -> Result<(Vec<Entry>, bool), StoreError> {
+        let writer = self.writer.lock();
+        let (next_volume, grows) =
+            (writer.state.next_volume, writer.adds_to_config(&change.config));
+        drop(writer);
         let mut planner = Planner {
             world: &self.world,
             next_volume,
@@ -82,7 +94,7 @@ impl Store {
         for volume in change.volumes {
             entries.push(planner.entry(volume)?);
         }
-        for (key, value) in change.config {
+        for (key, value) in change.config.into_iter().chain(change.notes) {
             let too_long = value
                 .as_ref()
                 .is_some_and(|value| value.len() > format::entry::CONFIG_VALUE_BYTES_MAX);
@@ -97,7 +109,7 @@ impl Store {
         if entries.iter().map(Entry::encoded_bytes).sum::<usize>() > CHANGE_BYTES_MAX {
             return Err(invalid("the change is too long for one commit"));
         }
-        Ok(entries)
+        Ok((entries, grows))
     }
 
     /// Returns an unused volume id (durable once it was used in a change).

@@ -1,13 +1,14 @@
 //! What kind of room a job needs, and how much metadata it usually changes (`room`).
 
 use block::{BLOCK_BYTES, VolumeId};
-use format::Entry;
 use format::map::Fanout;
 use format::page::ROWS_PER_PAGE;
+use format::{Entry, MapEntry};
 
 use crate::edits::edit::{Edit, Step};
 use crate::log::relocation::Relocation;
 use crate::world::World;
+use crate::writer::Writer;
 use crate::writer::job::Job;
 use crate::writer::room::Want;
 
@@ -16,17 +17,20 @@ const ENTRY_BLOCKS: u64 = 4;
 /// Blocks that a checkpoint writes for a change of one volume and its configuration: the blocks
 /// that the entries change, and as many directories.
 pub(crate) const END_BLOCKS_MAX: u64 = 2 * (ENTRY_BLOCKS + 2);
+/// The most bytes that an object's record grows when it is destroyed.
+const END_NOTE_BYTES_MAX: usize = 64;
 /// Units of work of a copy (`take`) for each block that it usually changes: a node that is set, or
 /// the rows of this many chunks.
 const WORK_PER_BLOCK: u64 = 16;
 impl Job {
     /// Returns the kind of room that it needs; `None` for a flush.
-    pub(crate) fn want(&self) -> Option<Want> {
+    pub(crate) fn want(&self, world: &World) -> Option<Want> {
         match self {
+            Self::Edit(edit) if edit.ends_content(world) => Some(Want::End),
             Self::Edit(edit) if edit.data_blocks() == 0 => Some(Want::Metadata),
             Self::Edit(_) | Self::Stage(_) => Some(Want::Data),
             Self::Relocate(_) => Some(Want::Move),
-            Self::Entries { entries, .. } => Some(entries_want(entries)),
+            Self::Entries { entries, grows, .. } => Some(entries_want(entries, *grows)),
             Self::Flush => None,
         }
     }
@@ -44,15 +48,32 @@ impl Job {
 }
 
 /// Returns the kind of room for a change by an administrator: it is an end if it creates nothing
-/// that could grow.
-pub(crate) fn entries_want(entries: &[Entry]) -> Want {
-    let grows = |entry: &Entry| {
+/// that could grow. Configuration that `grows` leaves room for ends.
+fn entries_want(entries: &[Entry], grows: bool) -> Want {
+    let creates = |entry: &Entry| {
         matches!(
             entry,
             Entry::VolumeCreate { .. } | Entry::VolumeClone { .. } | Entry::VolumeResize { .. }
         )
     };
-    if entries.iter().any(grows) { Want::Metadata } else { Want::End }
+    let ends = |entry: &Entry| matches!(entry, Entry::VolumeDestroy { .. });
+    match entries.iter().any(creates) {
+        true => Want::Metadata,
+        false if grows && !entries.iter().any(ends) => Want::Addition,
+        false => Want::End,
+    }
+}
+
+impl Writer {
+    /// Returns whether pairs of the key-value space are new, or longer by more than what an object
+    /// keeps about its end.
+    pub(crate) fn adds_to_config(&self, pairs: &[(Vec<u8>, Option<Vec<u8>>)]) -> bool {
+        pairs.iter().any(|(key, value)| {
+            let old_bytes = self.state.config.get(key).map(Vec::len);
+            let most = old_bytes.map_or(0, |bytes| bytes + END_NOTE_BYTES_MAX);
+            value.as_ref().is_some_and(|value| value.len() > most)
+        })
+    }
 }
 
 fn entries_changes_blocks(world: &World, entries: &[Entry]) -> u64 {
@@ -95,6 +116,17 @@ fn ends_blocks(world: &World, volume: VolumeId, count: u64) -> u64 {
 }
 
 impl Edit {
+    /// Returns whether it unmaps whole volumes, which is like their end: it changes nothing but the
+    /// nodes that lead to the last block.
+    fn ends_content(&self, world: &World) -> bool {
+        let ends = |step: &Step| {
+            let Step::Fill { volume, range, entry: MapEntry::Hole } = step else { return false };
+            let size = world.map_of(*volume).map(|map| map.size_blocks);
+            range.start.0 == 0 && size == Some(range.count.0)
+        };
+        !self.steps.is_empty() && self.steps.iter().all(ends)
+    }
+
     /// Returns how many blocks of metadata it usually changes: for each block the row of its old
     /// chunk and of its new one, and each leaf and its row.
     fn changes_blocks(&self, world: &World) -> u64 {

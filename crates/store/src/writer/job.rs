@@ -14,8 +14,8 @@ use crate::space::need::Wait;
 pub(crate) enum Job {
     /// A request of a host.
     Edit(Box<Edit>),
-    /// A change by an administrator, which may wait for space.
-    Entries { entries: Vec<Entry>, wait: Option<Wait>, plan: Held },
+    /// A change by an administrator, which may wait for space; `grows` if it adds configuration.
+    Entries { entries: Vec<Entry>, grows: bool, wait: Option<Wait>, plan: Held },
     /// A part of a long copy: the edit continues once it is durable.
     Stage(Box<Edit>),
     /// SYNCHRONIZE CACHE: only durability.

@@ -58,8 +58,8 @@ impl Writer {
         let is_bulk = self.is_bulk(&job);
         match job {
             Job::Flush => self.join_flush(token),
-            Job::Entries { entries, wait, plan } => {
-                self.join_entries(world, token, (entries, wait, plan), changes_blocks)
+            Job::Entries { entries, grows, wait, plan } => {
+                self.join_entries(world, token, (entries, grows, wait, plan), changes_blocks)
             }
             Job::Relocate(relocation) => {
                 self.join_relocation(world, token, relocation, changes_blocks)
@@ -108,11 +108,11 @@ impl Writer {
         &mut self,
         world: &World,
         token: Token,
-        (entries, mut wait, plan): (Vec<Entry>, Option<Wait>, Held),
+        (entries, grows, mut wait, plan): (Vec<Entry>, bool, Option<Wait>, Held),
         changes_blocks: u64,
     ) -> Submitted {
         if !self.has_room(0, entries.iter().map(Entry::encoded_bytes).sum()) {
-            self.put_off(token, Job::Entries { entries, wait, plan });
+            self.put_off(token, Job::Entries { entries, grows, wait, plan });
             return Submitted::Queued;
         }
         self.feed(&mut wait);

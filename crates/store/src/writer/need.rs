@@ -21,7 +21,7 @@ impl Writer {
     /// the job begins to wait, and again when there is room for it as what it was then. So no block
     /// is examined however often waiting jobs are checked.
     pub(crate) fn look_at_need(&mut self, world: &World, job: &Job) -> Need {
-        if job.want() != Some(Want::Data) {
+        if job.want(world) != Some(Want::Data) {
             return Need::Upkeep;
         }
         match job {

@@ -13,15 +13,15 @@
 //! | a host's data | `E + 2`, and never less than the reserve in `F` | what is below |
 //! | a host's data that replaces as much | `E + 1` | what is below |
 //! | what may create metadata: UNMAP, zeros, copies, clones | `E + 1` | what is below |
-//! | a move by reclaim | `E` | one record that ends a volume, or frees |
-//! | the end of a volume, configuration of the layer above | 0 | |
+//! | a move by reclaim, an addition to the configuration of the layer above | `E` | the rest |
+//! | the end of a volume, UNMAP of a whole volume, other configuration | 0 | |
 //!
 //! `E` is the number of segments that the changes of that one record open: 1, except for segments
 //! as tiny as those of tests.
 //!
-//! For the last two, which free space, `C` is what a checkpoint opens after filling the *holes*
-//! that exist at least (`holes`): blocks of metadata segments that the previous checkpoint does not
-//! need.
+//! For the last two rows, which free space or are small, `C` is what a checkpoint opens after
+//! filling the *holes* that exist at least (`holes`): blocks of metadata segments that the previous
+//! checkpoint does not need.
 //!
 //! Invariants:
 //! 1. `F >= C` whenever a job has joined: the next checkpoint fits. This is checked before a
@@ -68,9 +68,11 @@ pub(crate) enum Want {
     Replacement,
     /// What may create metadata.
     Metadata,
+    /// Configuration that the layer above adds.
+    Addition,
     /// What reclaim or the background pass moves.
     Move,
-    /// The end of volumes, and configuration of the layer above.
+    /// The end of volumes or of all their content, and other changes of configuration.
     End,
 }
 
@@ -93,7 +95,7 @@ impl Writer {
         match want {
             Want::Data => self.left_by_data(),
             Want::Replacement | Want::Metadata => self.end_segments() + LEFT_BY_METADATA,
-            Want::Move => self.end_segments(),
+            Want::Addition | Want::Move => self.end_segments(),
             Want::End => 0,
         }
     }
@@ -229,7 +231,7 @@ impl Writer {
     ) -> bool {
         let opens = u32::from(!fits_here);
         let mut claim = self.claim_with(world, changes_blocks);
-        if matches!(want, Want::Move | Want::End) {
+        if matches!(want, Want::Addition | Want::Move | Want::End) {
             claim = self.beyond_holes(claim);
         }
         let least = self.left_by(want).saturating_add(claim.segments);

@@ -61,7 +61,7 @@ impl Writer {
     /// waits, and this checks whether it may try: blocks that were examined when it began to wait
     /// are not examined again.
     pub(crate) fn room_for(&mut self, world: &World, job: &Job, asked: bool) -> Room {
-        let Some(want) = job.want() else { return Room::Found };
+        let Some(want) = job.want(world) else { return Room::Found };
         let (blocks, changes) = (job.data_blocks(), job.changes_blocks(world));
         let fits_here = want != Want::Data && self.fits_here(blocks, job.entries_bytes_max());
         let is_enough = self.leaves_enough(world, want, changes, fits_here);

@@ -21,8 +21,12 @@ fn make_with(bytes: &[u8], handling: Handling) -> (Pool, Store) {
 
 fn submit(store: &Store, entry: Entry) {
     let token = store.waiting_token();
-    let job =
-        Job::Entries { entries: vec![entry], wait: None, plan: store.world.memory.plans.hold() };
+    let job = Job::Entries {
+        entries: vec![entry],
+        grows: false,
+        wait: None,
+        plan: store.world.memory.plans.hold(),
+    };
     let submitted = store.writer.lock().submit(&store.world, token, job);
     assert!(matches!(submitted, Submitted::Queued));
     store.settle(crate::Started::Queued, token).unwrap();
