@@ -155,26 +155,27 @@ impl Interface {
         Some(Caller { user, role })
     }
 
-    /// Returns the owner of this token. A wrong token counts against the address of the client.
-    /// After too many, only the token of the run file is accepted from this address, so that nobody
-    /// can lock out the owner of the machine.
+    /// Returns the owner of this token. A wrong token counts against the address of the client, and
+    /// after too many such tokens are neither logged nor listed as failures. A right token is
+    /// accepted all the same: nobody guesses 128 random bits, and clients share addresses, so a
+    /// program with an old token must not lock out the others.
     fn known(&self, token: &[u8], origin: Origin) -> Result<(Caller, Credential), Denied> {
         let access = &self.access;
+        let credential = match access.local.is(token) {
+            true => Credential::Local,
+            false => Credential::Token(TokenHash::of(token)),
+        };
+        if let Some(caller) = self.caller(credential, "") {
+            return Ok((caller, credential));
+        }
         let (from, now_ms) = (neighbourhood(origin.0), (access.sources.uptime_ms)());
-        let credential = if access.local.is(token) {
-            Credential::Local
-        } else {
-            let checked = access.failures.lock().check(&from, now_ms);
-            checked.map_err(|seconds| Denied::TooManyFailures { seconds })?;
-            Credential::Token(TokenHash::of(token))
-        };
-        let Some(caller) = self.caller(credential, "") else {
-            access.failures.lock().spend(from, now_ms);
-            access.sessions.lock().fail(origin.0, (self.now_ms)());
-            tracing::warn!("an unknown API token came from {}", origin.0);
-            return Err(Denied::WrongToken);
-        };
-        Ok((caller, credential))
+        let mut failures = access.failures.lock();
+        failures.check(&from, now_ms).map_err(|seconds| Denied::TooManyFailures { seconds })?;
+        failures.spend(from, now_ms);
+        drop(failures);
+        access.sessions.lock().fail(origin.0, (self.now_ms)());
+        tracing::warn!("an unknown API token came from {}", origin.0);
+        Err(Denied::WrongToken)
     }
 
     /// Returns the sender of a request.
