@@ -242,6 +242,32 @@ test("a single sample is seen", async () => {
   await expect.poll(() => pixelsOf("Capacity over time", "--c1")).toBeGreaterThan(10);
 });
 
+test("the space of a volume, a host and a host group over time is shown", async () => {
+  const { array } = desk;
+  // While hosts are busy, the array accounts for space seldom by itself.
+  await array.ask("POST", "/v1/pool/space");
+  const isKept = async () => {
+    const path = "/api/2.26/volumes/space?names=datastore-2&start_time=0";
+    const { items } = await array.ask<{ items: { space: { virtual: number } }[] }>("GET", path);
+    return items.some(({ space }) => space.virtual > 0);
+  };
+  await expect.poll(isKept, { timeout: 60_000, interval: 500 }).toBe(true);
+  for (const [path, provisioned] of [
+    ["/volumes/datastore-2", "20 GiB"],
+    ["/hosts/esx-1", "150 GiB"],
+    ["/host-groups/cluster", "0 B"],
+  ] as const) {
+    await desk.page.goto(path);
+    for (const view of ["Hour", "Year"]) {
+      await desk.button(view).click();
+      await desk.page.getByRole("row", { name: `Provisioned ${provisioned}` }).waitFor();
+      await expect.poll(() => pixelsOf("Size over time", "--c2")).toBeGreaterThan(10);
+      expect(await findings(), `${path}: ${view}`).toEqual([]);
+      await expectNoSideways();
+    }
+  }
+}, 120_000);
+
 test.each(["light", "dark"])("a dialog in %s", async (theme) => {
   await desk.page.getByLabel("Theme").selectOption(theme);
   await desk.go("Volumes");

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
-use history::{CLASSES, Capacity, ClassSums, GAUGES, Object, Point, Range, RangeError};
+use history::{CLASSES, Capacity, ClassSums, Object, Point, Range, RangeError};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -146,9 +146,8 @@ pub struct CapacitySample {
 
 impl CapacitySample {
     fn of(capacity: &Capacity) -> Self {
-        let gauge = |name| GAUGES.iter().position(|it| *it == name).map(|at| capacity.0[at]);
-        let mean = |name| gauge(name).and_then(|gauge| gauge.mean());
-        let most = |name| gauge(name).filter(|gauge| gauge.count > 0).map(|gauge| gauge.max);
+        let mean = |name| capacity.gauge(name)?.mean();
+        let most = |name| capacity.gauge(name).filter(|it| it.count > 0).map(|it| it.max);
         let over_data = |bytes: Option<u64>| ratio(bytes?, mean("data")?);
         Self {
             capacity_bytes: mean("capacity"),

@@ -83,12 +83,12 @@ pub use objects::users::{
 pub use objects::volumes::VOLUMES_MAX;
 pub use objects::{alerts, audit, settings, tags, users};
 pub use pool::{
-    AccountedSpace, Damage, DamageReport, DamagedBlocks, ObjectSpace, PoolFigures, PoolSpace,
-    SpaceSums, VolumesSpace,
+    AccountedSpace, AccountedVolume, AccountingPass, Damage, DamageReport, DamagedBlocks,
+    ObjectSpace, PoolFigures, PoolSpace, SpaceSums, VolumesOf, VolumesSpace,
 };
 pub use protection::{GroupChange, GroupInfo, GroupSnapshotInfo, Ran};
 pub use salvaged::{SalvagedObject, SalvagedObjects, salvaged_objects};
-pub use store::{OptimizeStatus, PoolStatus, Repair, ScrubStatus, WrittenBytes};
+pub use store::{OptimizeStatus, PoolStatus, Repair, ScrubStatus, VolumeSpace, WrittenBytes};
 pub use tables::host_states::REGISTRATIONS_MAX;
 pub use values::banner::{BANNER_CHARS_MAX, Banner};
 pub use values::chap::{Chap, ChapChange, ChapUser, Secret};

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 
 use crate::latency::{BUCKETS, Buckets, Latencies, MEASURED};
 use crate::layout::CELL_BYTES;
+use crate::numbers::{self, LONG_BYTES_MAX, NUMBER_BYTES_MAX, put};
 use crate::{Activity, CLASSES, Capacity, ClassSums, GAUGES, Gauge, Object, Ring, Step};
 
 /// The bytes before the array.
@@ -32,9 +33,6 @@ const VERSION: u16 = 2;
 /// The version without histograms.
 const VERSION_PLAIN: u16 = 1;
 const LEFT_OUT: u16 = 1;
-/// The maximum bytes of a number of 64 bits, and of 128.
-const NUMBER_BYTES_MAX: usize = 10;
-const LONG_BYTES_MAX: usize = 19;
 
 const _: () = {
     let histograms = MEASURED * (1 + BUCKETS) * NUMBER_BYTES_MAX;
@@ -168,14 +166,6 @@ fn checksum(ring: &Ring, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&ring.step_ms.to_le_bytes()), bytes)
 }
 
-fn put(bytes: &mut Vec<u8>, mut number: u128) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
 fn put_activity(bytes: &mut Vec<u8>, activity: &Activity) {
     let is_used = |class: &ClassSums| *class != ClassSums::default();
     let used = activity.0.iter().enumerate().filter(|(_, class)| is_used(class));
@@ -218,27 +208,15 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.left.split_first()?;
-        self.left = rest;
-        Some(*first)
+        numbers::byte(&mut self.left)
     }
 
     fn long(&mut self) -> Option<u128> {
-        let mut number = 0;
-        for place in 0..LONG_BYTES_MAX as u32 {
-            let byte = self.byte()?;
-            let part = u128::from(byte & 0x7f);
-            // A number that does not fit was not written by this code.
-            number |= part.checked_shl(7 * place).filter(|it| it >> (7 * place) == part)?;
-            if byte < 0x80 {
-                return Some(number);
-            }
-        }
-        None
+        numbers::long(&mut self.left)
     }
 
     fn number(&mut self) -> Option<u64> {
-        u64::try_from(self.long()?).ok()
+        numbers::number(&mut self.left)
     }
 
     fn activity(&mut self) -> Option<Activity> {

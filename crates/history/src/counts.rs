@@ -139,6 +139,11 @@ impl Gauge {
 pub struct Capacity(pub [Gauge; GAUGES.len()]);
 
 impl Capacity {
+    /// Returns a gauge by its name in [`GAUGES`].
+    pub fn gauge(&self, name: &str) -> Option<&Gauge> {
+        self.0.get(GAUGES.iter().position(|it| *it == name)?)
+    }
+
     /// Merges another step.
     pub fn merge(&mut self, other: &Self) {
         for (sum, more) in self.0.iter_mut().zip(&other.0) {

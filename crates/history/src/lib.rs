@@ -11,19 +11,22 @@
 //! * [`step`]: a step, with all objects,
 //! * [`cell`]: the encoding of a step, which is untrusted when it is read,
 //! * [`layout`]: the locations of cells in the file,
-//! * [`range`]: the ranges that can be read.
+//! * [`range`]: the ranges that can be read,
+//! * [`space`]: the space of volumes over time.
 //!
 //! # Which objects are kept
 //!
-//! A step has one cell of 16 KiB in the file, at a location derived from its time, so the file has
-//! at most [`layout::FILE_BYTES`] (322 MiB; less if hosts do little, because holes take no space).
-//! Each cell contains the array itself, followed by as many of the active ports, hosts and volumes
-//! as fit, those with the most commands first: about 150 that read and write. The activity of the
-//! others in that step is unknown, and not reported as none: see [`Point::covered_ms`]. Idle
-//! objects take no room. In memory, each step in progress has at most 20,000 objects.
+//! A step has one cell of 16 KiB in the file, at a location derived from its time, so these take at
+//! most 322 MiB (less if hosts do little, because holes take no space). Each cell contains the
+//! array itself, followed by as many of the active ports, hosts and volumes as fit, those with the
+//! most commands first: about 150 that read and write. The activity of the others in that step is
+//! unknown, and not reported as none: see [`Point::covered_ms`]. Idle objects take no room. In
+//! memory, each step in progress has at most 20,000 objects.
+//!
+//! The space of volumes is kept in rings of its own, for all volumes.
 //!
 //! History is not user data: a damaged cell is a gap, a damaged file is replaced by an empty one,
-//! and a killed process loses what it has not written yet, 30 seconds at most.
+//! and a killed process loses what it has not written yet, 30 seconds at most; of space 5 minutes.
 //!
 //! This crate has no clock and opens no file: the caller provides both.
 
@@ -32,9 +35,11 @@ pub mod counts;
 pub mod latency;
 pub mod layout;
 pub mod range;
+pub mod space;
 pub mod step;
 
 mod medium;
+mod numbers;
 mod reading;
 #[cfg(test)]
 mod tests;
@@ -47,10 +52,11 @@ use parking_lot::{Mutex, RwLock};
 
 pub use counts::{Activity, CLASSES, Capacity, ClassSums, GAUGES, Gauge};
 pub use latency::{LATENCY_BOUNDS_US, Latencies};
-pub use layout::{FILE_BYTES, NotOurs, RINGS, Ring};
+pub use layout::{FILE_BYTES, NotOurs, RINGS, Ring, SPACE_RINGS};
 pub use medium::{Medium, Memory};
 pub use range::{Range, RangeError};
 pub use reading::{Point, Series};
+pub use space::{SpacePoint, SpaceSample, VolumeFigures};
 pub use step::{Object, Step};
 
 use layout::CELL_BYTES;
@@ -78,6 +84,8 @@ pub struct History {
     /// Locked for writing, so that no cell is read while it changes.
     medium: RwLock<Box<dyn Medium>>,
     state: Mutex<State>,
+    /// The newest sample of the space of volumes.
+    space: Mutex<Option<SpaceSample>>,
 }
 
 #[derive(Default)]
@@ -121,14 +129,14 @@ impl History {
         } else {
             layout::check(&header, pool_id)?;
         }
-        Ok(Self { medium: RwLock::new(medium), state: Mutex::default() })
+        Ok(Self { medium: RwLock::new(medium), state: Mutex::default(), space: Mutex::default() })
     }
 
     /// Returns a history that can't be stored, and why: only the last hour of the array can be
     /// read.
     pub fn not_kept(why: String) -> Self {
         let medium: Box<dyn Medium> = Box::new(medium::Absent(why));
-        Self { medium: RwLock::new(medium), state: Mutex::default() }
+        Self { medium: RwLock::new(medium), state: Mutex::default(), space: Mutex::default() }
     }
 
     /// Adds a tick. Every 30 seconds it writes what was collected.
@@ -160,7 +168,8 @@ impl History {
     /// # Errors
     /// It could not be written, and is lost.
     pub fn save(&self) -> io::Result<()> {
-        self.flush(&mut self.state.lock())
+        let written = self.flush(&mut self.state.lock());
+        written.and(self.save_space())
     }
 
     /// Returns the last tick, with all objects.

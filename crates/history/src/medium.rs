@@ -21,30 +21,46 @@ pub trait Medium: Send + Sync {
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// Bytes in memory, by the offset that they were written at: for tests.
+/// The unit in which bytes in memory are held.
+const PIECE_BYTES: usize = 4096;
+
+/// Bytes in memory, in pieces, as far as they were written: for tests.
 #[derive(Clone, Debug, Default)]
-pub struct Memory(Arc<Mutex<HashMap<u64, Vec<u8>>>>);
+pub struct Memory(Arc<Mutex<HashMap<u64, [u8; PIECE_BYTES]>>>);
 
 impl Medium for Memory {
-    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        bytes.fill(0);
-        if let Some(found) = self.0.lock().get(&offset) {
-            let len = found.len().min(bytes.len());
-            bytes[..len].copy_from_slice(&found[..len]);
+    fn read(&self, mut offset: u64, mut bytes: &mut [u8]) -> io::Result<()> {
+        let pieces = self.0.lock();
+        while !bytes.is_empty() {
+            let (number, at) = place_of(offset);
+            let (part, rest) = bytes.split_at_mut(bytes.len().min(PIECE_BYTES - at));
+            match pieces.get(&number) {
+                Some(piece) => part.copy_from_slice(&piece[at..at + part.len()]),
+                None => part.fill(0),
+            }
+            offset += part.len() as u64;
+            bytes = rest;
         }
         Ok(())
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut all = self.0.lock();
-        // As on a disk, bytes beyond a shorter write stay.
-        let place = all.entry(offset).or_default();
-        if place.len() < bytes.len() {
-            place.resize(bytes.len(), 0);
+    fn write(&self, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
+        let mut pieces = self.0.lock();
+        while !bytes.is_empty() {
+            let (number, at) = place_of(offset);
+            let (part, rest) = bytes.split_at(bytes.len().min(PIECE_BYTES - at));
+            let piece = pieces.entry(number).or_insert([0; PIECE_BYTES]);
+            piece[at..at + part.len()].copy_from_slice(part);
+            offset += part.len() as u64;
+            bytes = rest;
         }
-        place[..bytes.len()].copy_from_slice(bytes);
         Ok(())
     }
+}
+
+/// Returns the number of the piece that contains an offset, and the place in it.
+fn place_of(offset: u64) -> (u64, usize) {
+    (offset / PIECE_BYTES as u64, offset as usize % PIECE_BYTES)
 }
 
 /// No medium, and why.

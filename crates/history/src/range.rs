@@ -1,6 +1,6 @@
 //! A range of a history: its start, its end, and the length of its steps.
 
-use crate::layout::{RINGS, Ring};
+use crate::layout::{RINGS, Ring, SPACE_RINGS};
 
 /// The maximum number of points in a range.
 pub const POINTS_MAX: u64 = 9000;
@@ -22,6 +22,12 @@ pub enum RangeError {
         "The resolution is a whole number of times 30000, 300000 or 3600000 ms, up to 30 days."
     )]
     Resolution,
+    /// The same, of space.
+    #[error(
+        "The resolution of space is a whole number of times 300000, 3600000 or 86400000 ms, up to \
+         30 days."
+    )]
+    SpaceResolution,
     /// The end is not after the start.
     #[error("The end is not behind the start.")]
     Backwards,
@@ -46,20 +52,46 @@ impl Range {
         step_ms: Option<u64>,
         now_ms: u64,
     ) -> Result<Self, RangeError> {
+        Self::within(&RINGS, from_ms, to_ms, step_ms, now_ms)?.ok_or(RangeError::Resolution)
+    }
+
+    /// Returns the same of the space of volumes, whose steps are of other lengths.
+    ///
+    /// # Errors
+    /// See [`RangeError`].
+    pub fn of_space(
+        from_ms: u64,
+        to_ms: u64,
+        step_ms: Option<u64>,
+        now_ms: u64,
+    ) -> Result<Self, RangeError> {
+        let range = Self::within(&SPACE_RINGS, from_ms, to_ms, step_ms, now_ms)?;
+        range.ok_or(RangeError::SpaceResolution)
+    }
+
+    /// Returns the range in the coarsest of the rings that make up its steps; `None` if none does.
+    fn within(
+        rings: &'static [Ring],
+        from_ms: u64,
+        to_ms: u64,
+        step_ms: Option<u64>,
+        now_ms: u64,
+    ) -> Result<Option<Self>, RangeError> {
         if to_ms <= from_ms {
             return Err(RangeError::Backwards);
         }
-        let step_ms = step_ms.unwrap_or_else(|| finest(from_ms, now_ms));
+        let step_ms = step_ms.unwrap_or_else(|| finest(rings, from_ms, now_ms));
         let fits = |ring: &&Ring| step_ms.is_multiple_of(ring.step_ms.into());
-        let ring = RINGS.iter().rev().find(fits);
-        let ring = ring.filter(|_| (1..=STEP_MS_MAX).contains(&step_ms));
-        let ring = ring.ok_or(RangeError::Resolution)?;
+        let ring = rings.iter().rev().find(fits);
+        let Some(ring) = ring.filter(|_| (1..=STEP_MS_MAX).contains(&step_ms)) else {
+            return Ok(None);
+        };
         let kept_ms = now_ms.saturating_sub(ring.span_ms());
         let from_ms = from_ms.min(now_ms).max(kept_ms).next_multiple_of(step_ms);
         let to_ms = to_ms.min(now_ms.saturating_add(1)).max(from_ms);
         match (to_ms - from_ms).div_ceil(step_ms) > POINTS_MAX {
             true => Err(RangeError::TooMany(POINTS_MAX)),
-            false => Ok(Self { ring, from_ms, to_ms, step_ms }),
+            false => Ok(Some(Self { ring, from_ms, to_ms, step_ms })),
         }
     }
 
@@ -73,6 +105,11 @@ impl Range {
         (self.from_ms..self.to_ms).step_by(self.step_ms as usize)
     }
 
+    /// Returns the starts of the ring's steps that make up one of its steps.
+    pub(crate) fn parts(&self, start_ms: u64) -> impl Iterator<Item = u64> + use<> {
+        (start_ms..start_ms + self.step_ms).step_by(self.ring.step_ms as usize)
+    }
+
     /// Returns the number of its steps.
     pub fn points(&self) -> u64 {
         (self.to_ms - self.from_ms).div_ceil(self.step_ms)
@@ -80,8 +117,8 @@ impl Range {
 }
 
 /// Returns the length of the finest steps that are kept since a time.
-fn finest(from_ms: u64, now_ms: u64) -> u64 {
+fn finest(rings: &[Ring], from_ms: u64, now_ms: u64) -> u64 {
     let age_ms = now_ms.saturating_sub(from_ms);
     let keeps = |ring: &&Ring| ring.span_ms() >= age_ms;
-    RINGS.iter().find(keeps).unwrap_or(&RINGS[RINGS.len() - 1]).step_ms.into()
+    rings.iter().find(keeps).unwrap_or(&rings[rings.len() - 1]).step_ms.into()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use crate::cell::{self, ARRAY_BYTES_MAX};
-use crate::{Activity, Capacity, History, Object, Range, Ring, Step, Tick};
+use crate::{Activity, Capacity, History, Object, Range, Step, Tick};
 
 /// The activity of one object in a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl History {
         let mut bytes = vec![0; ARRAY_BYTES_MAX];
         for start_ms in range.starts() {
             let mut point = Point { start_ms, ..Point::default() };
-            for step_ms in parts(range, start_ms) {
+            for step_ms in range.parts(start_ms) {
                 self.medium.read().read(range.ring.offset_of(step_ms), &mut bytes)?;
                 let Some(step) = cell::decode_array(range.ring, step_ms, &bytes) else { continue };
                 point.covered_ms = point.covered_ms.saturating_add(step.covered_ms);
@@ -71,7 +71,7 @@ impl History {
     ) -> io::Result<BTreeMap<Object, Series>> {
         let mut all: BTreeMap<Object, Series> = objects.iter().map(|it| (*it, vec![])).collect();
         for start_ms in range.starts() {
-            for step_ms in parts(range, start_ms) {
+            for step_ms in range.parts(start_ms) {
                 let Some(step) = self.step(range.ring, step_ms)? else { continue };
                 for (object, series) in &mut all {
                     take_part(series, start_ms, &step, *object);
@@ -87,12 +87,6 @@ impl History {
         let wanted = |point: &&Point| (from_ms..to_ms).contains(&point.start_ms);
         state.seconds.iter().filter(wanted).copied().collect()
     }
-}
-
-/// Returns the starts of the ring's steps that make up a step of the range.
-fn parts(range: &Range, start_ms: u64) -> impl Iterator<Item = u64> + use<> {
-    let Ring { step_ms, .. } = *range.ring;
-    (start_ms..start_ms + range.step_ms).step_by(step_ms as usize)
 }
 
 /// Adds an object's activity in a part of a step. If the part does not list it, it was idle, unless

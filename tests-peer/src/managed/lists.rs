@@ -1,6 +1,10 @@
 //! Requests that change nothing: every list with the largest query, and reports about everything.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
 
 use super::World;
 use super::http::Request;
@@ -13,6 +17,8 @@ const FILTER_BYTES: usize = 16 << 10;
 const SAMPLES: u64 = 3000;
 const SAMPLES_OF_ALL: u64 = 20_000;
 const HOUR_MS: u64 = 3_600_000;
+/// How long an accounting pass may take beside a busy host, until it is in the history.
+const ACCOUNTED: Duration = Duration::from_secs(120);
 /// How often each expensive request is sent at once.
 const TIMES: usize = 4;
 /// The number of connections of one address: 128 are the limit, and the other rows need none
@@ -93,8 +99,28 @@ fn selected(report: &mut Report, world: &World) {
     }
 }
 
+/// Requests an accounting pass, and waits until its figures are in the history.
+fn accounted(world: &World) -> Result<String> {
+    world.ask(&Request::new("POST", "/v1/pool/space"))?;
+    let begin = Instant::now();
+    loop {
+        let samples = |list: &str, name: &str| {
+            world.ask(&get(format!("/api/2.26/{list}/space?names={name}&start_time=0")))
+        };
+        let (volume, host) = (samples("volumes", &name("v", 0))?, samples("hosts", "peer")?);
+        let size = |found: &Value| found["items"][0]["space"]["total_provisioned"].as_u64();
+        if let (Some(one), Some(all)) = (size(&volume), size(&host)) {
+            ensure!(one > 0 && all > one, "a volume has {one} bytes, all of the host's {all}");
+            return Ok(String::new());
+        }
+        ensure!(begin.elapsed() < ACCOUNTED, "no sample of space:\n{volume}\n{host}");
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
 /// The longest ranges.
 fn histories(report: &mut Report, world: &World) {
+    report.check("the space of volumes and hosts is in the history", || accounted(world));
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
     let now_ms = now_ms as u64 / HOUR_MS * HOUR_MS;
     let range = |start: &str, end: &str, points: u64| {
@@ -119,7 +145,18 @@ fn histories(report: &mut Report, world: &World) {
         let path = format!("{path}&sort=time-,name&limit=1000&total_item_count=true");
         world.row(report, &format!("GET {list} of 500"), &vec![get(path); TIMES]);
     }
+    let path = format!("/api/2.26/volumes/space?{of_all}={HOUR_MS}&names={}", listed("v", 0));
+    let path = format!("{path}&sort=time-,name&limit=1000&total_item_count=true");
+    world.row(report, "GET volumes/space of 500 over time", &vec![get(path); TIMES]);
+    for list in ["hosts", "host-groups", "volume-groups", "pods"] {
+        let path = format!("/api/2.26/{list}/space?resolution=300000&limit=1000");
+        world.row(report, &format!("GET {list}/space, a sample"), &vec![get(path); TIMES]);
+    }
     let of_one = range("start_time", "end_time", SAMPLES);
+    for (list, name) in [("arrays/space", ""), ("hosts/space", "&names=peer")] {
+        let path = format!("/api/2.26/{list}?{of_one}={HOUR_MS}{name}&limit=1000");
+        world.row(report, &format!("GET {list} over time"), &vec![get(path); TIMES]);
+    }
     let path = format!("/api/2.26/arrays/performance?{of_one}={HOUR_MS}");
     world.row(report, "GET arrays/performance", &vec![get(path); TIMES]);
 }

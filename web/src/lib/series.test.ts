@@ -30,7 +30,7 @@ test("samples tell rates and peaks, and that the others did nothing", () => {
 
 test("what is not known is a gap", () => {
   const at = (time: number) => ({ time, classes: {} });
-  const found = withGaps([at(0), at(30), at(300)], 30_000);
+  const found = withGaps([at(0), at(30), at(300)], 30_000, at);
   expect(found.map(({ time }) => time)).toEqual([0, 30, 60, 300]);
 });
 

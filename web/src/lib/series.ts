@@ -33,12 +33,16 @@ export function samplesOf(history: HistorySamples): Sample[] {
 }
 
 /** Inserts a time without values where samples are missing, so that no line is drawn there. */
-export function withGaps(samples: Sample[], resolutionMs: number): Sample[] {
+export function withGaps<T extends { time: number }>(
+  samples: T[],
+  resolutionMs: number,
+  gap: (time: number) => T,
+): T[] {
   const step = resolutionMs / 1000;
   return samples.flatMap((sample, at) => {
     const before = samples[at - 1];
     const isGap = before !== undefined && sample.time - before.time > 1.5 * step;
-    return isGap ? [{ time: before.time + step, classes: {} }, sample] : [sample];
+    return isGap ? [gap(before.time + step), sample] : [sample];
   });
 }
 

@@ -13,6 +13,8 @@ export type Items<T> = Omit<Schemas["Items"], "items"> & { items: T[] };
 
 export type Named = Schemas["Named"];
 export type RestSpace = Schemas["RestSpace"];
+export type RestVolumeSpace = Schemas["RestVolumeSpace"];
+export type RestHostSpace = Schemas["RestHostSpace"];
 export type RestVolume = Schemas["RestVolume"];
 export type RestLimits = Schemas["RestQos"];
 /** The source of a snapshot has a name; that of a volume may have none. */

@@ -1,6 +1,6 @@
 /**
- * The I/O of hosts over time: of the array, or of a volume, a host, a host group or a port. That of
- * the array is also sampled by the page itself.
+ * The I/O of hosts over time: of the array, or of a volume, a host, a host group or a port, with
+ * the space of those that have any. The I/O of the array is also sampled by the page itself.
  */
 import { type ReactNode, useMemo, useState } from "react";
 
@@ -15,6 +15,7 @@ import { Chart, type Series } from "../parts/chart";
 import { ChoiceField } from "../parts/fields";
 import { Loaded, Notice } from "../parts/notice";
 import { Tabs } from "../parts/tabs";
+import { SpaceCharts, SpaceText } from "./space-charts";
 
 /** The last half hour, or further back. */
 type View = "now" | Span;
@@ -193,18 +194,23 @@ function gapText({ volume, host, host_group: group, port }: Of): string {
 
 function KeptCharts({ span, of, found }: { span: Span; of: Of; found: HistorySamples }) {
   const { lengthMs, resolutionMs } = SPANS[span];
-  const samples = useMemo(() => withGaps(samplesOf(found), resolutionMs), [found, resolutionMs]);
+  const samples = useMemo(
+    () => withGaps<Sample>(samplesOf(found), resolutionMs, (time) => ({ time, classes: {} })),
+    [found, resolutionMs],
+  );
   const isArray = Object.keys(of).length === 0;
   return (
     <>
       <Charts samples={samples} spanMs={lengthMs}>
         {isArray && <CapacityCharts found={found} spanMs={lengthMs} />}
+        <SpaceCharts of={of} span={span} />
       </Charts>
       <p className="muted">
         Recorded by the array. Lines show means; peaks are over one second
         {of.host_group !== undefined && ", for a host group over one sample"}. In a gap,{" "}
         {gapText(of)}.
       </p>
+      <SpaceText of={of} />
     </>
   );
 }

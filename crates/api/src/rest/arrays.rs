@@ -2,11 +2,14 @@
 
 use array::{Banner, HostName, SettingsChange, TimeServers};
 use axum::extract::State;
+use history::Point;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::ids::{Ids, Kind};
+use super::performance_lists::{TimeParams, Times, samples_of_array};
 use super::space::RestSpace;
+use super::space_history::Sample;
 use super::{
     Answer, Body, Items, ItemsOf, ListParams, Listed, Listing, Query, Refusals, Refused, answer,
 };
@@ -97,7 +100,7 @@ pub struct RestArraySpace {
     pub parity: f64,
     /// Which objects the pool's bytes are stored for.
     pub space: RestSpace,
-    /// The time of the figures, in milliseconds since 1970.
+    /// The time of the figures, in milliseconds since 1970; of a sample, when it begins.
     pub time: u64,
 }
 
@@ -266,18 +269,38 @@ pub(super) async fn change(
     .await
 }
 
-/// The space of the array.
+/// Shows the space of the array, now or over time: in samples it is the mean.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/arrays/space",
     tag = "arrays",
-    params(super::NameParams, ListParams),
+    params(super::NameParams, TimeParams, ListParams),
     responses((status = 200, body = ItemsOf<RestArraySpace>), Refusals)
 )]
-pub(super) async fn space(State(interface): Shared, query: Query) -> Answer {
-    short(interface, query, |interface| {
-        let RestArray { id, name, capacity, parity, space, as_of, .. } = RestArray::of(interface);
-        vec![RestArraySpace { id, name, capacity, parity, space, time: as_of }]
+pub(super) async fn space(State(interface): Shared, mut query: Query) -> Answer {
+    let Some(times) = Times::take(&mut query)? else {
+        return short(interface, query, |interface| {
+            let RestArray { id, name, capacity, parity, space, as_of, .. } =
+                RestArray::of(interface);
+            vec![RestArraySpace { id, name, capacity, parity, space, time: as_of }]
+        })
+        .await;
+    };
+    let (names, listing) = (query.list("names")?, Listing::take(&mut query)?);
+    query.end()?;
+    answer(interface, move |interface| {
+        let RestArray { id, name, parity, .. } = RestArray::of(interface);
+        if let Some(missing) = names.iter().find(|one| !one.eq_ignore_ascii_case(&name)) {
+            return Err(Refused::missing(missing));
+        }
+        let sample = |point: &Point| {
+            let capacity = point.capacity.gauge("capacity")?.mean()?;
+            let (space, time) = (RestSpace::of_capacity(&point.capacity)?, point.start_ms);
+            let (id, name) = (id.clone(), name.clone());
+            Some(Sample::new(time, RestArraySpace { id, name, capacity, parity, space, time }))
+        };
+        let rows = samples_of_array(interface, &times)?;
+        listing.all(&times.cut(rows.iter().filter_map(sample).collect()))
     })
     .await
 }

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use array::{ContainerInfo, ContainerKind, ContainerName, VolumesSpace};
+use array::{ContainerInfo, ContainerKind, ContainerName, VolumesOf, VolumesSpace};
 
 use super::ids::{Ids, Kind};
 use super::members::{Members, Only, RestMember};
-use super::space::RestJointSpace;
 use super::{Answer, Items, Listed, Listing, Named, Query, Refused, Selection, answer, each};
 use crate::Interface;
 
@@ -41,6 +40,23 @@ pub(super) fn find(
     }
 }
 
+/// Returns the selected containers; if none is named, all, without destroyed ones unless they are
+/// asked for: a client reads the lists without destroyed ones, and looks up each item of a list of
+/// samples in them.
+pub(super) fn selected(
+    interface: &Interface,
+    kind: ContainerKind,
+    selection: &Selection,
+) -> Result<Vec<ContainerInfo>, Refused> {
+    let destroyed = selection.destroyed;
+    if selection.is_empty() {
+        let destroyed = destroyed.or(Some(false));
+        return Ok(interface.array.containers(kind, None, destroyed, array::CONTAINERS_MAX));
+    }
+    let names = selection.names(|id| name_of(interface, kind, id))?;
+    each(&names, |name| Ok(find(interface, kind, name, destroyed)?))
+}
+
 /// Returns the names in a request that creates containers.
 pub(super) fn new_names(
     kind: ContainerKind,
@@ -50,16 +66,16 @@ pub(super) fn new_names(
 }
 
 /// Returns the space of the volumes of a container.
-pub(super) fn space_of(
+pub(super) fn sum_of(
     interface: &Interface,
     kind: ContainerKind,
     container: &ContainerInfo,
-) -> RestJointSpace {
+) -> VolumesSpace {
     // A container has few volumes, so the sum is bounded.
     let mut sums = interface.array.space_sums(array::CONTAINER_VOLUMES_MAX);
     // A container that was deleted meanwhile stores nothing.
-    let space = sums.of_container(kind, &container.name);
-    space.unwrap_or_else(|_| VolumesSpace::default()).into()
+    let space = sums.of(VolumesOf::Container(kind, &container.name));
+    space.unwrap_or_else(|_| VolumesSpace::default())
 }
 
 /// Returns the containers that a query selects.

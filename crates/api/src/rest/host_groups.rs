@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use array::{Error, HostGroupInfo, HostGroupName, SpaceSums, VolumesSpace};
+use array::{Error, HostGroupInfo, HostGroupName, SpaceSums, VolumesOf, VolumesSpace};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -41,7 +41,7 @@ impl<'a> Shown<'a> {
     }
 
     fn one(&self, group: HostGroupInfo) -> Result<RestHostGroup, Refused> {
-        let space = match self.0.borrow_mut().of_host_group(&group.name) {
+        let space = match self.0.borrow_mut().of(VolumesOf::HostGroup(&group.name)) {
             // The group was deleted after it was listed, with all of its connections.
             Err(Error::NoSuchHostGroup(_)) => VolumesSpace::default(),
             space => space?,

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use array::{
     ChapChange, ChapUser, HostInfo, HostName, InitiatorName, NewHost, Personality, SpaceSums,
+    VolumesOf,
 };
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -82,7 +83,7 @@ impl<'a> Shown<'a> {
             _ => "Redundant",
         };
         // Also `None` for a host that was deleted after it was listed.
-        let space = self.space.borrow_mut().of_host(&host.name).ok();
+        let space = self.space.borrow_mut().of(VolumesOf::Host(&host.name)).ok();
         RestHost::new(host, details, space.map(RestJointSpace::from))
     }
 }

@@ -1,17 +1,19 @@
 //! `hosts/space`, `host-groups/space`, `protection-groups/space`: the space of the volumes of each
-//! object.
+//! object, for the first two also over time.
 
 use std::cell::RefCell;
 
-use array::{Error, Looked, SpaceSums, VolumesSpace};
+use array::{Error, Looked, VolumesOf, VolumesSpace};
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::ids::{Ids, Kind};
+use super::performance_lists::Times;
 use super::protection_groups::{find, name_of};
 use super::space::RestJointSpace;
+use super::space_history::{Members, SpaceTimeParams, over_time};
 use super::{
     Answer, DestroyedParam, Glance, Items, ItemsOf, ListParams, Listed, Listing, NameParams, Query,
     Refusals, Refused, Selection, SelectionParams, answer, each,
@@ -20,6 +22,9 @@ use crate::{Interface, Shared};
 
 /// The maximum number of connections and members that one request adds up.
 pub(super) const SUMMED_MAX: usize = 1_000_000;
+
+/// How many names are read at once.
+const PIECE: usize = 250;
 
 /// The space of the volumes of a host or a host group.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -67,7 +72,8 @@ impl RestHostSpace {
     }
 }
 
-fn time_of(space: &VolumesSpace) -> Option<u64> {
+/// Returns the time of the figures, in milliseconds since 1970.
+pub(super) fn time_of(space: &VolumesSpace) -> Option<u64> {
     space.accounted.map(|accounted| accounted.as_of_s * 1000)
 }
 
@@ -123,19 +129,67 @@ fn all<T: Listed>(
     }
 }
 
+/// What a request selects of the hosts or host groups.
+struct Asked {
+    names: Vec<String>,
+    times: Option<Times>,
+    listing: Listing,
+}
+
+impl Asked {
+    fn take(mut query: Query) -> Result<Self, Refused> {
+        let (names, times) = (query.list("names")?, Times::take(&mut query)?);
+        let listing = Listing::take(&mut query)?;
+        query.end()?;
+        Ok(Self { names, times, listing })
+    }
+}
+
+/// Returns all names, which are read in pieces.
+fn all_names(names: impl Fn(Option<&str>, usize) -> Vec<String>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    loop {
+        let piece = names(all.last().map(String::as_str), PIECE);
+        let is_last = piece.len() < PIECE;
+        all.extend(piece);
+        if is_last {
+            return all;
+        }
+    }
+}
+
 /// Returns the list of hosts or of host groups.
 fn of_hosts(
     interface: &Interface,
-    named: &[String],
-    listing: &Listing,
+    Asked { names: named, times, listing }: &Asked,
+    stored_name: impl Fn(&str) -> Result<String, Error>,
     names: impl Fn(Option<&str>, usize) -> Vec<String>,
-    sum: impl Fn(&mut SpaceSums<'_>, &str) -> Result<VolumesSpace, Error>,
+    of: impl Fn(&str) -> VolumesOf<'_>,
 ) -> Result<Items, Refused> {
+    // The stored name, whatever its case in the request.
+    let named = each(named, |name| Ok(stored_name(name)?))?;
     let sums = RefCell::new(interface.array.space_sums(SUMMED_MAX));
-    let one = |name: &str| Ok(RestHostSpace::new(name, sum(&mut sums.borrow_mut(), name)?));
+    if let Some(times) = times {
+        let is_all = named.is_empty();
+        let mut found: Vec<(String, Members)> = Vec::new();
+        for name in if is_all { all_names(names) } else { named } {
+            match sums.borrow_mut().created(of(&name)) {
+                // It was deleted after it was listed.
+                Err(Error::NoSuchHost(_) | Error::NoSuchHostGroup(_)) if is_all => {}
+                volumes => found.push((name, volumes?)),
+            }
+        }
+        let (named, volumes): (Vec<String>, Vec<Members>) = found.into_iter().unzip();
+        let rows = over_time(interface, times, &volumes, |at, moment| {
+            let (name, time) = (named[at].clone(), Some(moment.time));
+            Some(RestHostSpace { name, space: moment.joint(), time })
+        })?;
+        return listing.all(&rows);
+    }
+    let one = |name: &str| Ok(RestHostSpace::new(name, sums.borrow_mut().of(of(name))?));
     match named.is_empty() {
         true => all(listing, names, one),
-        false => listing.all(&each(named, |name| Ok(one(name)?))?),
+        false => listing.all(&each(&named, |name| Ok(one(name)?))?),
     }
 }
 
@@ -144,20 +198,18 @@ fn of_hosts(
     get,
     path = "/api/2.{minor}/hosts/space",
     tag = "hosts",
-    params(NameParams, ListParams),
+    params(NameParams, SpaceTimeParams, ListParams),
     responses((status = 200, body = ItemsOf<RestHostSpace>), Refusals)
 )]
-pub(super) async fn list_of_hosts(State(interface): Shared, mut query: Query) -> Answer {
-    let (named, listing) = (query.list("names")?, Listing::take(&mut query)?);
-    query.end()?;
+pub(super) async fn list_of_hosts(State(interface): Shared, query: Query) -> Answer {
+    let asked = Asked::take(query)?;
     answer(interface, move |interface| {
         let array = &interface.array;
-        // The stored name, whatever its case in the request.
-        let named = each(&named, |name| Ok(array.host(name)?.name))?;
+        let stored = |name: &str| Ok(array.host(name)?.name);
         let names = |after: Option<&str>, limit| {
             array.hosts(after, limit).into_iter().map(|host| host.name).collect()
         };
-        of_hosts(interface, &named, &listing, names, |sums, name| sums.of_host(name))
+        of_hosts(interface, &asked, stored, names, |name| VolumesOf::Host(name))
     })
     .await
 }
@@ -167,19 +219,18 @@ pub(super) async fn list_of_hosts(State(interface): Shared, mut query: Query) ->
     get,
     path = "/api/2.{minor}/host-groups/space",
     tag = "host-groups",
-    params(NameParams, ListParams),
+    params(NameParams, SpaceTimeParams, ListParams),
     responses((status = 200, body = ItemsOf<RestHostSpace>), Refusals)
 )]
-pub(super) async fn list_of_host_groups(State(interface): Shared, mut query: Query) -> Answer {
-    let (named, listing) = (query.list("names")?, Listing::take(&mut query)?);
-    query.end()?;
+pub(super) async fn list_of_host_groups(State(interface): Shared, query: Query) -> Answer {
+    let asked = Asked::take(query)?;
     answer(interface, move |interface| {
         let array = &interface.array;
-        let named = each(&named, |name| Ok(array.host_group(name)?.name))?;
+        let stored = |name: &str| Ok(array.host_group(name)?.name);
         let names = |after: Option<&str>, limit| {
             array.host_groups(after, limit).into_iter().map(|group| group.name).collect()
         };
-        of_hosts(interface, &named, &listing, names, |sums, name| sums.of_host_group(name))
+        of_hosts(interface, &asked, stored, names, |name| VolumesOf::HostGroup(name))
     })
     .await
 }
@@ -201,7 +252,7 @@ pub(super) async fn list_of_groups(State(interface): Shared, mut query: Query) -
         let ids = Ids::of(array);
         let sums = RefCell::new(array.space_sums(SUMMED_MAX));
         let show = |id: u64, name: &str| {
-            let space = sums.borrow_mut().of_group(name)?;
+            let space = sums.borrow_mut().of(VolumesOf::Group(name))?;
             let snapshots_bytes = array.group_snapshots_bytes(id);
             Ok(RestProtectionGroupSpace {
                 id: ids.id(Kind::Group, id),

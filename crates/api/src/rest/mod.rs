@@ -47,6 +47,7 @@ mod audits;
 mod certificate_posts;
 mod certificates;
 mod connections;
+mod container_space;
 mod containers;
 mod directory_roles;
 mod directory_services;
@@ -84,6 +85,7 @@ mod sessions;
 mod smtp;
 mod snmp_managers;
 mod space;
+mod space_history;
 mod strict;
 mod syslog_servers;
 mod tags;
@@ -252,14 +254,14 @@ fn container_routes() -> OpenApiRouter<Arc<Interface>> {
     use {pod_parts as parts, volume_groups as groups};
     OpenApiRouter::new()
         .routes(routes!(pods::list, pods::create, pods::change, pods::eradicate))
-        .routes(routes!(pods::list_space))
+        .routes(routes!(container_space::of_pods))
         .routes(routes!(parts::list_arrays, parts::stretch_arrays, parts::unstretch_arrays))
         .routes(routes!(parts::list_members, parts::stretch_members, parts::unstretch_members))
         .routes(routes!(parts::list_protections, parts::change_protections))
         .routes(routes!(groups::list, groups::create, groups::change, groups::eradicate))
         .routes(routes!(groups::list_volumes))
         .routes(routes!(groups::list_of_volumes))
-        .routes(routes!(groups::list_space))
+        .routes(routes!(container_space::of_volume_groups))
 }
 
 /// Returns the routes of host groups, tags, and members of groups.

@@ -7,7 +7,7 @@ use array::{ContainerInfo, ContainerKind, HOST_GROUPS_MAX};
 use axum::extract::State;
 use history::Activity;
 
-use super::containers::{find, id_kind, name_of};
+use super::containers::{id_kind, selected};
 use super::ids::Ids;
 use super::performance::RestPerformance;
 use super::performance_by_array::{RestArrayNamed, Shown};
@@ -88,19 +88,8 @@ pub(super) async fn containers<T: Listed + Clone + 'static>(
 ) -> Answer {
     let selection = Selection::take_with_destroyed(&mut query)?;
     let find = move |interface: &Interface| {
-        let (array, destroyed) = (&interface.array, selection.destroyed);
-        let found = match selection.is_empty() {
-            // A client reads the lists without destroyed ones, and looks up each item of this one
-            // in them.
-            true => {
-                let destroyed = destroyed.or(Some(false));
-                array.containers(kind, None, destroyed, array::CONTAINERS_MAX)
-            }
-            false => {
-                let names = selection.names(|id| name_of(interface, kind, id))?;
-                each(&names, |name| Ok(find(interface, kind, name, destroyed)?))?
-            }
-        };
+        let array = &interface.array;
+        let found = selected(interface, kind, &selection)?;
         let ids = Ids::of(array);
         let of = |container: ContainerInfo| {
             (ids.id(id_kind(kind), container.id), Members::of_container(array, container))

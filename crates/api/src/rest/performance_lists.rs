@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use array::{HostInfo, VolumeInfo};
 use axum::extract::State;
-use history::{Object, Range, Series, Tick};
+use history::{Object, Range, RangeError, Series, Tick};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -27,7 +27,7 @@ use crate::together::Members;
 use crate::{Interface, Shared};
 
 /// The maximum number of samples of all objects of a request.
-const ROWS_MAX: u64 = 20_000;
+pub(super) const ROWS_MAX: u64 = 20_000;
 /// The resolution if only an end is given.
 const RESOLUTION_MS: u64 = 30_000;
 /// The number of volumes or hosts that are read at once.
@@ -67,16 +67,27 @@ impl Times {
     /// Returns the range. Without a start, the newest complete sample is one of the last two: the
     /// last may be incomplete.
     pub(super) fn range(&self, now_ms: u64) -> Result<Range, Refused> {
+        self.range_of(now_ms, RESOLUTION_MS, Range::new)
+    }
+
+    /// Returns the same of another kind of samples, with its default resolution.
+    pub(super) fn range_of(
+        &self,
+        now_ms: u64,
+        resolution_ms: u64,
+        new: fn(u64, u64, Option<u64>, u64) -> Result<Range, RangeError>,
+    ) -> Result<Range, Refused> {
         let end_ms = self.end_ms.unwrap_or_else(|| now_ms.saturating_add(1));
-        let default_ms = self.resolution_ms.unwrap_or(RESOLUTION_MS);
+        let default_ms = self.resolution_ms.unwrap_or(resolution_ms);
         let (start_ms, resolution_ms) = match self.start_ms {
             Some(start_ms) => (start_ms, self.resolution_ms),
             None => (end_ms.saturating_sub(default_ms.saturating_mul(2)), Some(default_ms)),
         };
-        Range::new(start_ms, end_ms, resolution_ms, now_ms).map_err(refused)
+        new(start_ms, end_ms, resolution_ms, now_ms).map_err(refused)
     }
 
-    fn cut(&self, mut series: Series) -> Series {
+    /// Returns the samples; without a start the last one.
+    pub(super) fn cut<T>(&self, mut series: Vec<T>) -> Vec<T> {
         if self.start_ms.is_none() {
             series.drain(..series.len().saturating_sub(1));
         }
@@ -84,7 +95,7 @@ impl Times {
     }
 }
 
-fn refused(error: impl Into<Unknown>) -> Refused {
+pub(super) fn refused(error: impl Into<Unknown>) -> Refused {
     match error.into() {
         Unknown::Range(error) => Refused::bad("resolution", error.to_string()),
         Unknown::Unreadable => Refused::broken(),
@@ -200,14 +211,14 @@ pub(super) async fn of_arrays(State(interface): Shared, mut query: Query) -> Ans
             let performance = RestPerformance::of(&tick.array, tick.covered_ms);
             return listing.all(&[item(time_of(interface, &tick), performance)]);
         };
-        let series = times.cut(of_array(interface, &times)?);
+        let series = times.cut(samples_of_array(interface, &times)?);
         let rows = series.iter().map(|it| item(it.start_ms, RestPerformance::of_point(it)));
         listing.all(&rows.collect::<Vec<_>>())
     })
     .await
 }
 
-fn of_array(interface: &Interface, times: &Times) -> Result<Series, Refused> {
+pub(super) fn samples_of_array(interface: &Interface, times: &Times) -> Result<Series, Refused> {
     let now_ms = (interface.now_ms)();
     if times.resolution_ms == Some(1000) {
         let end_ms = times.end_ms.unwrap_or_else(|| now_ms.saturating_add(1));
@@ -241,7 +252,10 @@ pub(super) fn of_objects(
 }
 
 /// Returns the selected volumes, or all, read in pieces.
-fn selected(interface: &Interface, selection: &Selection) -> Result<Vec<VolumeInfo>, Refused> {
+pub(super) fn selected(
+    interface: &Interface,
+    selection: &Selection,
+) -> Result<Vec<VolumeInfo>, Refused> {
     let destroyed = selection.destroyed;
     if !selection.is_empty() {
         let names = selection.names(|id| name_of(interface, id))?;

@@ -7,7 +7,7 @@ use block::VolumeLimits;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::containers::{changed, eradicated, listed, name_of, new_names, space_of};
+use super::containers::{changed, eradicated, listed, name_of, new_names, sum_of};
 use super::ids::{Ids, Kind};
 use super::space::RestJointSpace;
 use super::volume_parts::Reference;
@@ -63,6 +63,12 @@ pub struct RestPodSpace {
     pub replication: u64,
 }
 
+impl From<RestJointSpace> for RestPodSpace {
+    fn from(volumes: RestJointSpace) -> Self {
+        Self { used_provisioned: volumes.total_provisioned, volumes, replication: 0 }
+    }
+}
+
 /// A pod.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestPod {
@@ -111,7 +117,6 @@ pub struct RestPod {
 impl RestPod {
     fn new(interface: &Interface, ids: Ids, pod: ContainerInfo) -> Self {
         let left = |due: u64| due.saturating_sub((interface.now_ms)());
-        let space = space_of(interface, KIND, &pod);
         let (id, name) = (ids.id(Kind::Array, 0), interface.array.name());
         let resource_type = "arrays".into();
         let member = RestPodMember { id: id.clone(), name: name.clone(), resource_type };
@@ -139,11 +144,7 @@ impl RestPod {
             requested_promotion_state: "promoted".into(),
             quota_limit: NO_QUOTA,
             source: MaybeNamed::default(),
-            space: RestPodSpace {
-                used_provisioned: space.total_provisioned,
-                volumes: space,
-                replication: 0,
-            },
+            space: RestJointSpace::from(sum_of(interface, KIND, &pod)).into(),
             volume_count: pod.volumes.len(),
             name: pod.name,
         }
@@ -337,38 +338,4 @@ pub(super) async fn eradicate(State(interface): Shared, mut query: Query) -> Ans
     let contents = query.flag("eradicate_contents")?.unwrap_or(false);
     query.end()?;
     eradicated(interface, KIND, selection, contents).await
-}
-
-/// The space of a pod.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct RestPodSpaceOf {
-    /// The id of the pod.
-    pub id: String,
-    /// The name of the pod.
-    pub name: String,
-    /// The stored data of its volumes.
-    pub space: RestPodSpace,
-}
-
-// `total` has no sums: the parts may be unknown.
-impl Listed for RestPodSpaceOf {
-    fn key(&self) -> String {
-        self.name.clone()
-    }
-}
-
-/// Lists the space of all pods, or of some.
-#[utoipa::path(
-    get,
-    path = "/api/2.{minor}/pods/space",
-    tag = "pods",
-    params(SelectionParams, DestroyedParam, ListParams),
-    responses((status = 200, body = ItemsOf<RestPodSpaceOf>), Refusals)
-)]
-pub(super) async fn list_space(State(interface): Shared, query: Query) -> Answer {
-    let show = |interface: &Interface, pods| {
-        let all = RestPod::all(interface, pods).into_iter();
-        all.map(|pod| RestPodSpaceOf { id: pod.id, name: pod.name, space: pod.space }).collect()
-    };
-    listed(interface, KIND, query, show).await
 }

@@ -4,7 +4,8 @@
 //! Figures that the last accounting pass does not cover yet are 0, because these clients need a
 //! number: `/v1` distinguishes the two.
 
-use array::{ObjectSpace, VolumesSpace};
+use array::{ObjectSpace, PoolFigures, VolumesSpace};
+use history::Capacity;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -78,22 +79,63 @@ impl RestSpace {
     /// Returns the space of the array.
     pub(crate) fn of_array(array: &array::Array) -> Self {
         let (pool, space) = (array.pool(), array.pool_space());
-        let figures = space.figures;
+        let of_pass = |bytes: fn(&PoolFigures) -> u64| space.figures.as_ref().map(bytes);
+        Self::of_sizes(&ArraySizes {
+            used_bytes: pool.used_bytes,
+            data_bytes: pool.data_bytes,
+            provisioned_bytes: pool.provisioned_bytes,
+            mapped_bytes: pool.mapped_bytes,
+            unique_bytes: of_pass(|figures| figures.unique_bytes),
+            shared_bytes: of_pass(|figures| figures.shared_bytes),
+            snapshots_bytes: of_pass(|figures| figures.snapshots_bytes),
+            system_bytes: of_pass(|figures| figures.system_bytes),
+        })
+    }
+
+    /// Returns the mean space of the array in a sample; `None` if there is none in it.
+    pub(super) fn of_capacity(capacity: &Capacity) -> Option<Self> {
+        let mean = |name| capacity.gauge(name)?.mean();
+        Some(Self::of_sizes(&ArraySizes {
+            used_bytes: mean("used")?,
+            data_bytes: mean("data")?,
+            provisioned_bytes: mean("provisioned")?,
+            mapped_bytes: mean("mapped")?,
+            unique_bytes: mean("unique"),
+            shared_bytes: mean("shared"),
+            snapshots_bytes: mean("snapshots"),
+            system_bytes: mean("system"),
+        }))
+    }
+
+    fn of_sizes(sizes: &ArraySizes) -> Self {
+        let ArraySizes { data_bytes, provisioned_bytes, mapped_bytes, .. } = *sizes;
         Self {
-            data_reduction: ratio(pool.mapped_bytes, pool.data_bytes).unwrap_or(1.0),
+            data_reduction: ratio(mapped_bytes, data_bytes).unwrap_or(1.0),
             replication: Some(0),
-            shared: figures.map(|figures| figures.shared_bytes),
-            snapshots: figures.map_or(0, |figures| figures.snapshots_bytes),
-            system: figures.map(|figures| figures.system_bytes),
-            thin_provisioning: thin(pool.provisioned_bytes, pool.mapped_bytes),
-            total_physical: pool.used_bytes,
-            total_provisioned: pool.provisioned_bytes,
-            total_reduction: ratio(pool.provisioned_bytes, pool.data_bytes).unwrap_or(1.0),
-            total_used: pool.mapped_bytes,
-            unique: figures.map_or(0, |figures| figures.unique_bytes),
-            r#virtual: pool.mapped_bytes,
+            shared: sizes.shared_bytes,
+            snapshots: sizes.snapshots_bytes.unwrap_or(0),
+            system: sizes.system_bytes,
+            thin_provisioning: thin(provisioned_bytes, mapped_bytes),
+            total_physical: sizes.used_bytes,
+            total_provisioned: provisioned_bytes,
+            total_reduction: ratio(provisioned_bytes, data_bytes).unwrap_or(1.0),
+            total_used: mapped_bytes,
+            unique: sizes.unique_bytes.unwrap_or(0),
+            r#virtual: mapped_bytes,
         }
     }
+}
+
+/// The sizes of the array; those of accounting are `None` before the first pass.
+struct ArraySizes {
+    used_bytes: u64,
+    data_bytes: u64,
+    provisioned_bytes: u64,
+    mapped_bytes: u64,
+    unique_bytes: Option<u64>,
+    shared_bytes: Option<u64>,
+    snapshots_bytes: Option<u64>,
+    system_bytes: Option<u64>,
 }
 
 /// The space of several volumes together: those of a host, a host group or a protection group.

@@ -9,7 +9,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::containers::{changed, eradicated, list_members, listed, name_of, new_names, space_of};
+use super::containers::{changed, eradicated, list_members, listed, name_of, new_names, sum_of};
 use super::ids::{Ids, Kind};
 use super::members::{MemberParams, RestMember};
 use super::qos::{QosPatch, RestQos};
@@ -60,7 +60,7 @@ impl RestVolumeGroup {
                 priority_adjustment_value: 0,
             },
             qos: group.limits.into(),
-            space: space_of(interface, KIND, &group),
+            space: sum_of(interface, KIND, &group).into(),
             volume_count: group.volumes.len(),
             name: group.name,
         }
@@ -239,44 +239,4 @@ pub(super) async fn list_volumes(State(interface): Shared, query: Query) -> Answ
 )]
 pub(super) async fn list_of_volumes(State(interface): Shared, query: Query) -> Answer {
     list_members(interface, KIND, query).await
-}
-
-/// The space of a volume group.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct RestVolumeGroupSpace {
-    /// The id of the group.
-    pub id: String,
-    /// The name of the group.
-    pub name: String,
-    /// The stored data of its volumes.
-    pub space: RestJointSpace,
-}
-
-// `total` has no sums: the parts may be unknown.
-impl Listed for RestVolumeGroupSpace {
-    fn key(&self) -> String {
-        self.name.clone()
-    }
-}
-
-impl From<RestVolumeGroup> for RestVolumeGroupSpace {
-    fn from(group: RestVolumeGroup) -> Self {
-        Self { id: group.id, name: group.name, space: group.space }
-    }
-}
-
-/// Lists the space of all volume groups, or of some.
-#[utoipa::path(
-    get,
-    path = "/api/2.{minor}/volume-groups/space",
-    tag = "volume-groups",
-    params(SelectionParams, DestroyedParam, ListParams),
-    responses((status = 200, body = ItemsOf<RestVolumeGroupSpace>), Refusals)
-)]
-pub(super) async fn list_space(State(interface): Shared, query: Query) -> Answer {
-    let show = |interface: &Interface, groups| {
-        let all = RestVolumeGroup::all(interface, groups).into_iter();
-        all.map(RestVolumeGroupSpace::from).collect()
-    };
-    listed(interface, KIND, query, show).await
 }

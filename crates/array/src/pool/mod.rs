@@ -7,8 +7,10 @@ mod accounting;
 mod capacity;
 mod integrity;
 mod optimize;
+mod passes;
 mod sums;
 
 pub use accounting::{ObjectSpace, PoolFigures, PoolSpace};
 pub use integrity::{Damage, DamageReport, DamagedBlocks};
-pub use sums::{AccountedSpace, SpaceSums, VolumesSpace};
+pub use passes::{AccountedVolume, AccountingPass};
+pub use sums::{AccountedSpace, SpaceSums, VolumesOf, VolumesSpace};

@@ -12,6 +12,8 @@ use crate::error::Error;
 use crate::objects::groups::Members;
 use crate::state::State;
 
+use super::passes::{AccountedVolume, snapshots_bytes};
+
 /// The number of volumes examined while the state is locked.
 const PIECE: usize = 250;
 
@@ -46,6 +48,20 @@ pub struct AccountedSpace {
     pub share_bytes: u64,
 }
 
+/// An object with volumes, by its name.
+#[derive(Clone, Copy, Debug)]
+pub enum VolumesOf<'a> {
+    /// A host: the volumes that it sees, by its own connections and by those of its group.
+    Host(&'a str),
+    /// A host group: the volumes that are connected to it.
+    HostGroup(&'a str),
+    /// A volume group or a pod: the volumes in it.
+    Container(ContainerKind, &'a str),
+    /// A group of volumes: those that it protects, its own, or those of its hosts or its host
+    /// groups. Destroyed ones do not count.
+    Group(&'a str),
+}
+
 /// A volume's part of a sum.
 #[derive(Clone, Copy)]
 struct Part {
@@ -75,53 +91,68 @@ impl Array {
     }
 }
 
+impl VolumesSpace {
+    /// Returns the sum over volumes as of an earlier pass.
+    pub fn of_pass(volumes: &[AccountedVolume], as_of_s: u64) -> Self {
+        let part = |volume: &AccountedVolume| Part {
+            size_bytes: volume.space.size_bytes,
+            mapped_bytes: volume.space.mapped_bytes,
+            snapshots_bytes: volume.snapshots_bytes,
+            accounted: Some(volume.space),
+        };
+        sum_of(&volumes.iter().map(part).collect::<Vec<_>>(), Some(as_of_s))
+    }
+}
+
 impl SpaceSums<'_> {
-    /// Returns the sum over the volumes that a host sees, by its own connections and by those of
-    /// its group.
+    /// Returns the sum over the volumes of an object.
     ///
     /// # Errors
-    /// `no_such_host`, `too_many_connections`.
-    pub fn of_host(&mut self, name: &str) -> Result<VolumesSpace, Error> {
-        let ids: Vec<VolumeId> = {
+    /// `no_such_…` for the object, `too_many_connections`.
+    pub fn of(&mut self, object: VolumesOf<'_>) -> Result<VolumesSpace, Error> {
+        let ids = self.volumes(object)?;
+        Ok(self.sum(&ids))
+    }
+
+    /// Returns the volumes of an object that are not destroyed, and when each was created, in
+    /// milliseconds since 1970.
+    ///
+    /// # Errors
+    /// Those of [`SpaceSums::of`].
+    pub fn created(&mut self, object: VolumesOf<'_>) -> Result<Vec<(VolumeId, u64)>, Error> {
+        let (ids, mut found) = (self.volumes(object)?, Vec::new());
+        for piece in ids.chunks(PIECE) {
             let state = self.array.read();
-            let (_, host) = state.host(name)?;
-            state.luns_of(host).map(|(_, volume)| volume).collect()
+            let records =
+                piece.iter().filter_map(|id| Some((*id, &state.volumes().get(id)?.record)));
+            let living = records.filter(|(_, record)| record.eradicate_ms.is_none());
+            found.extend(living.map(|(id, record)| (id, record.created_ms)));
+        }
+        Ok(found)
+    }
+
+    fn volumes(&mut self, object: VolumesOf<'_>) -> Result<Vec<VolumeId>, Error> {
+        let ids: Vec<VolumeId> = match object {
+            VolumesOf::Host(name) => {
+                let state = self.array.read();
+                let (_, host) = state.host(name)?;
+                state.luns_of(host).map(|(_, volume)| volume).collect()
+            }
+            VolumesOf::HostGroup(name) => {
+                self.array.read().host_group(name)?.1.luns.values().copied().collect()
+            }
+            VolumesOf::Container(kind, name) => {
+                let state = self.array.read();
+                state.containers.any(kind, name)?;
+                state.volumes_within(kind, name).map(|volume| volume.id).collect()
+            }
+            VolumesOf::Group(name) => return self.protected(name),
         };
         self.step(ids.len())?;
-        Ok(self.sum(&ids))
+        Ok(ids)
     }
 
-    /// Returns the sum over the volumes that are connected to a host group.
-    ///
-    /// # Errors
-    /// `no_such_host_group`, `too_many_connections`.
-    pub fn of_host_group(&mut self, name: &str) -> Result<VolumesSpace, Error> {
-        let ids: Vec<VolumeId> =
-            self.array.read().host_group(name)?.1.luns.values().copied().collect();
-        self.step(ids.len())?;
-        Ok(self.sum(&ids))
-    }
-
-    /// Returns the sum over the volumes of a volume group or a pod.
-    ///
-    /// # Errors
-    /// `no_such_volume_group`, `no_such_pod`, `too_many_connections`.
-    pub fn of_container(&mut self, kind: ContainerKind, name: &str) -> Result<VolumesSpace, Error> {
-        let ids: Vec<VolumeId> = {
-            let state = self.array.read();
-            state.containers.any(kind, name)?;
-            state.volumes_within(kind, name).map(|volume| volume.id).collect()
-        };
-        self.step(ids.len())?;
-        Ok(self.sum(&ids))
-    }
-
-    /// Returns the sum over the volumes that a group of volumes protects: its own, or those of its
-    /// hosts or its host groups. Destroyed ones do not count.
-    ///
-    /// # Errors
-    /// `no_such_group`, `too_many_connections`.
-    pub fn of_group(&mut self, name: &str) -> Result<VolumesSpace, Error> {
+    fn protected(&mut self, name: &str) -> Result<Vec<VolumeId>, Error> {
         let Members { volumes, hosts, host_groups } =
             self.array.read().any_group(name)?.1.members.clone();
         self.step(volumes.len())?;
@@ -139,8 +170,7 @@ impl SpaceSums<'_> {
                 group.map(|group| group.luns.values().copied().collect())
             })?;
         }
-        let ids: Vec<VolumeId> = ids.into_iter().collect();
-        Ok(self.sum(&ids))
+        Ok(ids.into_iter().collect())
     }
 
     fn take(
@@ -190,12 +220,10 @@ impl SpaceSums<'_> {
             return None;
         }
         let figures = self.figures.as_deref();
-        let snapshots = entry.snapshots.values();
-        let snapshots = snapshots.filter_map(|id| figures?.volume(*id));
         Some(Part {
             size_bytes: entry.record.size.0 * SECTOR_BYTES,
             mapped_bytes: self.array.backing().volume_status(id).map_or(0, |it| it.mapped_bytes),
-            snapshots_bytes: snapshots.map(|space| space.unique_bytes).sum(),
+            snapshots_bytes: figures.map_or(0, |figures| snapshots_bytes(entry, figures)),
             accounted: figures.and_then(|figures| figures.volume(id)).copied(),
         })
     }

@@ -24,9 +24,9 @@ fn connected() -> Array {
 fn each_volume_of_an_object_counts_once() {
     let array = connected();
     let mut sums = array.space_sums(100);
-    assert_eq!(sums.of_host("X").unwrap().size_bytes, 3 * GIB);
-    assert_eq!(sums.of_host("y").unwrap().size_bytes, 2 * GIB);
-    assert_eq!(sums.of_host_group("g").unwrap().size_bytes, 2 * GIB);
+    assert_eq!(sums.of(VolumesOf::Host("X")).unwrap().size_bytes, 3 * GIB);
+    assert_eq!(sums.of(VolumesOf::Host("y")).unwrap().size_bytes, 2 * GIB);
+    assert_eq!(sums.of(VolumesOf::HostGroup("g")).unwrap().size_bytes, 2 * GIB);
     array.create_group(GroupName::new("own").unwrap(), &["a".into(), "d".into()], 1).unwrap();
     array.create_group(GroupName::new("hosts").unwrap(), &[], 1).unwrap();
     array.create_group(GroupName::new("groups").unwrap(), &[], 1).unwrap();
@@ -35,18 +35,18 @@ fn each_volume_of_an_object_counts_once() {
     let groups = GroupChange { add_host_groups: vec!["g".into()], ..GroupChange::default() };
     array.change_group("groups", &groups).unwrap();
     for (name, count) in [("own", 2), ("hosts", 3), ("groups", 2)] {
-        let sum = sums.of_group(name).unwrap();
+        let sum = sums.of(VolumesOf::Group(name)).unwrap();
         // The figures of all are unknown before the first pass.
         assert_eq!((sum.size_bytes, sum.unique_bytes), (count * GIB, None), "{name}");
         assert_eq!(sum.accounted, None, "{name}");
     }
     // A destroyed volume is still a member, and does not count.
     array.destroy_volume("d", 5).unwrap();
-    assert_eq!(array.space_sums(100).of_group("own").unwrap().size_bytes, GIB);
+    assert_eq!(array.space_sums(100).of(VolumesOf::Group("own")).unwrap().size_bytes, GIB);
     for (refused, code) in [
-        (sums.of_host("z"), "no_such_host"),
-        (sums.of_host_group("z"), "no_such_host_group"),
-        (sums.of_group("z"), "no_such_group"),
+        (sums.of(VolumesOf::Host("z")), "no_such_host"),
+        (sums.of(VolumesOf::HostGroup("z")), "no_such_host_group"),
+        (sums.of(VolumesOf::Group("z")), "no_such_group"),
     ] {
         assert_eq!(refused.unwrap_err().code(), code);
     }
@@ -56,14 +56,14 @@ fn each_volume_of_an_object_counts_once() {
 fn a_sum_ends_at_its_limit() {
     let array = connected();
     let mut sums = array.space_sums(5);
-    assert!(sums.of_host("x").is_ok());
-    assert!(sums.of_host("y").is_ok());
-    for refused in [sums.of_host("y"), sums.of_host_group("g")] {
+    assert!(sums.of(VolumesOf::Host("x")).is_ok());
+    assert!(sums.of(VolumesOf::Host("y")).is_ok());
+    for refused in [sums.of(VolumesOf::Host("y")), sums.of(VolumesOf::HostGroup("g"))] {
         assert_eq!(refused.unwrap_err().code(), "too_many_connections");
     }
     let hosts = GroupChange { add_hosts: vec!["x".into(), "y".into()], ..GroupChange::default() };
     array.create_group(GroupName::new("hosts").unwrap(), &[], 1).unwrap();
     array.change_group("hosts", &hosts).unwrap();
-    assert!(array.space_sums(5).of_group("hosts").is_ok());
-    assert!(array.space_sums(4).of_group("hosts").is_err());
+    assert!(array.space_sums(5).of(VolumesOf::Group("hosts")).is_ok());
+    assert!(array.space_sums(4).of(VolumesOf::Group("hosts")).is_err());
 }

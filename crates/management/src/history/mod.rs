@@ -6,6 +6,7 @@
 
 mod done;
 mod file;
+mod space;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,6 +22,7 @@ use sys::attendant::Attendant;
 use sys::wall::now_ms;
 
 use done::Done;
+use space::Spaces;
 
 /// The time between two samples.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -49,7 +51,8 @@ impl Sampler {
             Some(directory) => file::open(directory, array.pool().pool_id),
             None => History::not_kept("there is no directory next to the pool".into()),
         });
-        let mut samples = Samples::new(array, counters);
+        let mut samples = Samples::new(array.clone(), counters);
+        let mut spaces = Spaces::new(array);
         let (clock, its_history, mut failed) = (Clock::start(), history.clone(), false);
         let mut last = clock.now();
         let thread = Attendant::start("history", Arc::default(), move |_| {
@@ -57,7 +60,9 @@ impl Sampler {
             let covered = now.saturating_sub(last);
             if covered >= INTERVAL {
                 last = now;
-                let written = its_history.record(samples.take(now_ms(), covered));
+                let tick = samples.take(now_ms(), covered);
+                let written = its_history.record(tick);
+                let written = written.and(spaces.look(&its_history, now));
                 // Logged once, until it works again.
                 if let Err(error) = &written
                     && !failed
