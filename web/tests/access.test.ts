@@ -1,7 +1,7 @@
 /** The banner before a login, and the certificate of the management address. */
 import { execFileSync } from "node:child_process";
 import { X509Certificate } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -18,6 +18,19 @@ afterAll(async () => {
 });
 
 const settings = () => desk.array.ask("GET", "/v1/settings");
+
+/** Runs openssl in a directory of its own, with these files. Gives what it prints. */
+function openssl(files: Record<string, string>, line: string): string {
+  const directory = mkdtempSync(join(tmpdir(), "holdfast-certificate-"));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
+  const printed = execFileSync("openssl", line.split(" "), {
+    cwd: directory,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  rmSync(directory, { recursive: true });
+  return printed;
+}
 
 /** A certificate of another maker, with its key. */
 function pair(name: string): { certificate: string; key: string } {
@@ -104,4 +117,61 @@ test("a certificate is created, imported and removed", async () => {
   await desk.perform("Remove certificate", "Remove");
   expect(await management()).toMatchObject({ source: "files", certificate: before.certificate });
   await shown(printed(before.certificate)).waitFor();
+});
+
+test("a signing request is created, signed, and its certificate imported", async () => {
+  interface Certificate {
+    issued_by: string;
+    status: string;
+  }
+  await desk.section("Access");
+  await desk.page.getByText("A signing request needs a key in the pool").waitFor();
+  expect(await desk.button("Create signing request").isEnabled()).toBe(false);
+  await desk.perform("Create certificate", "Create certificate", async (dialog) => {
+    await dialog.getByLabel("Common name").fill("array.example.com");
+    await dialog.getByLabel("Organization").fill("Example");
+  });
+  await desk.perform("Create signing request", "Create request", async (dialog) => {
+    expect(await dialog.getByLabel("Common name").inputValue()).toBe("array.example.com");
+    await dialog.getByLabel("Country").fill("Switzerland");
+    expect(await desk.button("Create request", dialog).isEnabled()).toBe(false);
+    await dialog.getByLabel("Country").fill("ch");
+    await dialog.getByLabel("Locality").fill("Bern");
+    await dialog.getByLabel("Organization", { exact: true }).fill("");
+    await dialog.getByLabel("Alternative names").fill("array.example.com, 192.0.2.7");
+    const [line] = await linesOf(dialog);
+    expect(line).toContain("certificates/certificate-signing-requests");
+  });
+  const box = desk.page.getByLabel("Signing request", { exact: true });
+  const request = await box.inputValue();
+  const read = openssl({ "a.csr": request }, "req -in a.csr -noout -text -nameopt RFC2253");
+  for (const text of ["CN=array.example.com", "C=CH", "L=Bern", "IP Address:192.0.2.7"]) {
+    expect(read).toContain(text);
+  }
+  expect(read).not.toContain("O=Example");
+  const saving = desk.page.waitForEvent("download");
+  await desk.page.getByRole("link", { name: "Download" }).click();
+  const saved = await saving;
+  expect(saved.suggestedFilename()).toBe("holdfast.csr");
+  expect(readFileSync(await saved.path(), "utf8")).toBe(request);
+
+  const authority = pair("authority.example.com");
+  const signed = openssl(
+    {
+      "a.csr": request,
+      "ca.pem": authority.certificate,
+      "ca.key": authority.key,
+      names: "subjectAltName=DNS:array.example.com",
+    },
+    "x509 -req -in a.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 9 -extfile names",
+  );
+  await desk.perform("Import certificate", "Import", async (dialog) => {
+    await dialog.getByLabel("Certificate (PEM)", { exact: true }).fill(signed);
+  });
+  const [found] = await desk.array.items<Certificate>("certificates", "names=management");
+  expect(found?.status).toBe("imported");
+  expect(found?.issued_by).toContain("authority.example.com");
+  await desk.button("Hide").click();
+  await box.waitFor({ state: "detached" });
+  await desk.perform("Remove certificate", "Remove");
 });

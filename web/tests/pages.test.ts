@@ -282,6 +282,20 @@ test.each(["light", "dark"])("a dialog in %s", async (theme) => {
   await dialog.waitFor({ state: "detached" });
 });
 
+test.each(["light", "dark"])("a signing request in %s", async (theme) => {
+  await desk.page.getByLabel("Theme").selectOption(theme);
+  const path = "/api/2.26/certificates?names=management";
+  await desk.array.ask("PATCH", path, { country: "US" });
+  await desk.section("Access");
+  await desk.perform("Create signing request", "Create request", async () => {
+    expect(await findings(), "the dialog").toEqual([]);
+  });
+  await desk.page.getByLabel("Signing request", { exact: true }).waitFor();
+  expect(await findings(), "the request").toEqual([]);
+  await expectNoSideways();
+  await desk.array.ask("DELETE", path);
+});
+
 test.each(["light", "dark"])("a choice of volumes in %s, wide and narrow", async (theme) => {
   await desk.page.getByLabel("Theme").selectOption(theme);
   for (const width of [1280, 400]) {

@@ -16,6 +16,7 @@ export type RestSnmpAgent = Schemas["RestSnmpAgent"];
 export type RestTested = Schemas["RestTestResult"];
 /** A certificate of the array; its key is never returned. */
 export type RestCertificate = Schemas["RestCertificate"];
+export type RestSigningRequest = Schemas["RestSigningRequest"];
 /** The group that has a role. */
 export type DirectoryRole = Schemas["DirectoryRole"];
 /** The directory service whose users may log in. */

@@ -1,4 +1,6 @@
 /** The banner before a login, and the certificate of the management address. */
+import { useState } from "react";
+
 import { useQuery } from "@tanstack/react-query";
 
 import { fingerprintOf, MANAGEMENT } from "../lib/certificates";
@@ -7,6 +9,7 @@ import { useAll } from "../lib/query";
 import { mayAdminister, useSession } from "../lib/session";
 import type { ArraySettings, RestCertificate } from "../lib/types";
 import { Actions } from "../parts/actions";
+import { TextToTake } from "../parts/copy";
 import { Loaded, Notice } from "../parts/notice";
 import { Card, Facts } from "../parts/page";
 import {
@@ -15,6 +18,7 @@ import {
   ImportCertificate,
   RemoveCertificate,
 } from "../tasks/access";
+import { CreateSigningRequest } from "../tasks/signing";
 
 export function AccessCards({ settings }: { settings: ArraySettings }) {
   const certificates = useAll<RestCertificate>("certificates");
@@ -72,6 +76,7 @@ function CertificateCard({ certificate }: { certificate: RestCertificate }) {
     queryKey: ["fingerprint", pem],
     queryFn: async () => (await fingerprintOf(pem)) ?? null,
   });
+  const [signing, setSigning] = useState("");
   const isStored = certificate.source === "pool";
   return (
     <Card
@@ -84,6 +89,18 @@ function CertificateCard({ certificate }: { certificate: RestCertificate }) {
               {
                 label: "Create certificate",
                 task: (close) => <CreateCertificate certificate={certificate} close={close} />,
+              },
+              {
+                label: "Create signing request",
+                // The key of a certificate in files is not in the pool.
+                on: isStored,
+                task: (close) => (
+                  <CreateSigningRequest
+                    certificate={certificate}
+                    made={setSigning}
+                    close={close}
+                  />
+                ),
               },
               {
                 label: "Import certificate",
@@ -112,6 +129,19 @@ function CertificateCard({ certificate }: { certificate: RestCertificate }) {
           ["SHA-256 fingerprint", <code key="print">{fingerprint.data ?? "–"}</code>],
         ]}
       />
+      {!isStored && (
+        <p className="muted">
+          A signing request needs a key in the pool: create a certificate first.
+        </p>
+      )}
+      {signing !== "" && (
+        <TextToTake
+          label="Signing request"
+          text={signing}
+          file="holdfast.csr"
+          hide={() => setSigning("")}
+        />
+      )}
     </Card>
   );
 }
