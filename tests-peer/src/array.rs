@@ -145,7 +145,8 @@ impl Array {
         command
             .arg("serve")
             .args(self.places())
-            .args(["--iscsi", &self.portal_arguments(), "--api", &self.api, "--api-http"])
+            .args(["--iscsi", &self.portal_arguments(), "--api", &self.api])
+            .args((!self.shape.encrypted).then_some("--api-http"))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);

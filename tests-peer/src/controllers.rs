@@ -4,6 +4,8 @@
 //!
 //! The longest time without a response is printed, but not judged.
 
+mod certificates;
+
 use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -36,6 +38,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     under_load(report, arguments)?;
     failover::run(report, arguments)?;
     maintenance::run(report, arguments)?;
+    certificates::run(report, arguments)?;
     stopped_for_long(report, arguments)?;
     asked_to_end(report, arguments)?;
     crowds::run(report, arguments)

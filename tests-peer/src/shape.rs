@@ -25,6 +25,8 @@ pub struct Shape {
     pub supervised: bool,
     /// The controllers that serve it.
     pub controllers: Controllers,
+    /// Whether management is encrypted.
+    pub encrypted: bool,
 }
 
 /// The controllers that serve an array.
@@ -52,6 +54,7 @@ impl Default for Shape {
             refuse_uring: false,
             supervised: false,
             controllers: Controllers::One,
+            encrypted: false,
         }
     }
 }
