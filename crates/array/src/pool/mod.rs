@@ -6,11 +6,13 @@
 mod accounting;
 mod capacity;
 mod integrity;
+mod joint;
 mod optimize;
 mod passes;
 mod sums;
 
 pub use accounting::{ObjectSpace, PoolFigures, PoolSpace};
 pub use integrity::{Damage, DamageReport, DamagedBlocks};
+pub use joint::{AccountedSpace, VolumesSpace};
 pub use passes::{AccountedVolume, AccountingPass};
-pub use sums::{AccountedSpace, SpaceSums, VolumesOf, VolumesSpace};
+pub use sums::{SpaceSums, VolumesOf};
