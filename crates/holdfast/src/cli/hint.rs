@@ -25,6 +25,12 @@ const SYNONYMS: [(&[&str], &[&str]); 14] = [
     (&["snap", "snapshots", "backup"], &["snapshot"]),
 ];
 
+/// Nouns whose objects are made and ended by verbs without a noun: the noun, the words, the verb.
+const WITHOUT_NOUN: [(&str, &[&str], &str); 2] = [
+    ("connection", &["create", "new", "add", "make"], "connect"),
+    ("connection", &["delete", "rm", "del", "remove", "drop", "destroy"], "disconnect"),
+];
+
 /// The maximum number of suggestions.
 const NAMED_MAX: usize = 3;
 
@@ -73,6 +79,12 @@ fn meant(root: &Command, verb: &Command, path: &str, word: &str) -> Vec<String> 
     if !here.is_empty() {
         return here;
     }
+    let without_noun = WITHOUT_NOUN
+        .iter()
+        .find(|(noun, words, _)| verb.get_name() == *noun && words.contains(&word.as_str()));
+    if let Some((_, _, verb)) = without_noun {
+        return vec![format!("{} {verb}", root.get_name())];
+    }
     // The noun precedes the verb here; in other programs one verb applies to all nouns.
     let anywhere = own.iter().copied().chain([word.as_str()]);
     let with_noun = anywhere.flat_map(|name| {
@@ -109,6 +121,9 @@ mod tests {
             ("holdfast host remove h", "mean holdfast host delete? ("),
             ("holdfast volume ls --json", "mean holdfast volume list? ("),
             ("holdfast volume attach v h", "mean holdfast connect? ("),
+            ("holdfast connection delete v h", "mean holdfast disconnect? ("),
+            ("holdfast connection rm v h", "mean holdfast disconnect? ("),
+            ("holdfast connection create v h", "mean holdfast connect? ("),
             (
                 "holdfast rm v",
                 "mean holdfast volume destroy, holdfast snapshot destroy or holdfast g",
@@ -133,6 +148,9 @@ mod tests {
         };
         for name in SYNONYMS.iter().flat_map(|(_, own)| own.iter()) {
             assert!(exists(name), "{name}");
+        }
+        for (noun, _, verb) in WITHOUT_NOUN {
+            assert!(exists(noun) && exists(verb), "{noun} {verb}");
         }
     }
 }
