@@ -34,9 +34,9 @@ pub struct AuditEntry {
     pub outcome: String,
 }
 
-impl From<array::AuditEntry> for AuditEntry {
-    fn from(entry: array::AuditEntry) -> Self {
-        let deed = entry.deed;
+impl From<&array::AuditEntry> for AuditEntry {
+    fn from(entry: &array::AuditEntry) -> Self {
+        let deed = entry.deed.clone();
         Self {
             number: entry.number,
             time_ms: deed.time_ms,
@@ -46,7 +46,7 @@ impl From<array::AuditEntry> for AuditEntry {
             method: deed.method,
             path: deed.path,
             names: deed.names,
-            outcome: entry.outcome,
+            outcome: entry.outcome.clone(),
         }
     }
 }
@@ -131,15 +131,21 @@ pub(crate) async fn list(
     blocking(interface, move |interface| {
         let limit = filter.limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
         let before = filter.before.unwrap_or(u64::MAX);
-        // All kept entries, which are few: only this way can those that match be counted.
+        // All kept entries, which are few and not copied: only this way can those that match be
+        // counted.
         let kept = interface.array.audit_log(None, AUDIT_ENTRIES_MAX);
-        let wanted: Vec<_> = kept.into_iter().filter(filter.wanted()).collect();
+        let is_wanted = filter.wanted();
+        let wanted: Vec<_> = kept.into_iter().filter(|entry| is_wanted(entry)).collect();
         let total = wanted.len() as u64;
         let mut found: Vec<_> =
             wanted.into_iter().filter(|entry| entry.number < before).take(limit + 1).collect();
         let more = found.len() > limit;
         found.truncate(limit);
-        Ok(Json(Audit { entries: found.into_iter().map(AuditEntry::from).collect(), more, total }))
+        Ok(Json(Audit {
+            entries: found.iter().map(|entry| AuditEntry::from(&**entry)).collect(),
+            more,
+            total,
+        }))
     })
     .await
 }

@@ -36,9 +36,9 @@ pub struct RestAudit {
 }
 
 impl RestAudit {
-    fn of(entry: AuditEntry, array: &str) -> Self {
+    fn of(entry: &AuditEntry, array: &str) -> Self {
         let name = format!("{:012}", entry.number);
-        let deed = entry.deed;
+        let deed = &entry.deed;
         let (resource, rest) = resource(&deed.path);
         let refused = match entry.outcome.as_str() {
             DONE => String::new(),
@@ -50,10 +50,10 @@ impl RestAudit {
             name,
             command: resource.to_owned(),
             arguments: arguments.collect::<Vec<_>>().join(" "),
-            subcommand: deed.method,
+            subcommand: deed.method.clone(),
             origin: Named { name: array.to_owned() },
             time: deed.time_ms,
-            user: deed.user,
+            user: deed.user.clone(),
             user_interface: "REST".into(),
         }
     }
@@ -87,7 +87,7 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
         let array = interface.array.name();
         let mut log = interface.array.audit_log(None, AUDIT_ENTRIES_MAX);
         log.reverse();
-        let log: Vec<_> = log.into_iter().map(|entry| RestAudit::of(entry, &array)).collect();
+        let log: Vec<_> = log.iter().map(|entry| RestAudit::of(entry, &array)).collect();
         if names.is_empty() {
             return listing.all(&log);
         }

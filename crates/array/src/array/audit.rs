@@ -5,6 +5,8 @@
 //! nothing is committed (a refusal, the start of a pass), the entry follows immediately in a commit
 //! of its own.
 
+use std::sync::Arc;
+
 use store::Change;
 
 use super::Array;
@@ -61,7 +63,7 @@ impl Array {
     }
 
     /// Returns up to `limit` entries, the newest first, older than number `before`.
-    pub fn audit_log(&self, before: Option<u64>, limit: usize) -> Vec<AuditEntry> {
+    pub fn audit_log(&self, before: Option<u64>, limit: usize) -> Vec<Arc<AuditEntry>> {
         self.read().audit.list(before, limit)
     }
 }

@@ -174,7 +174,7 @@ fn a_change_and_its_entry_are_one_commit() {
     done(&array, deed("/v1/pool/scrub"), || Ok(())).unwrap();
     let reported = |array: &Array| -> Vec<(u64, String, String)> {
         let log = array.audit_log(None, 10).into_iter();
-        log.map(|entry| (entry.number, entry.deed.path, entry.outcome)).collect()
+        log.map(|entry| (entry.number, entry.deed.path.clone(), entry.outcome.clone())).collect()
     };
     let row = |n, path: &str, outcome: &str| (n, path.to_owned(), outcome.to_owned());
     let expected = [

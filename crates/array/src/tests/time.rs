@@ -17,7 +17,7 @@ fn turn(array: &Array, wall_ms: u64, uptime_ms: u64) -> i64 {
 }
 
 fn names(array: &Array) -> Vec<String> {
-    array.audit_log(None, 100).into_iter().rev().map(|entry| entry.deed.names).collect()
+    array.audit_log(None, 100).into_iter().rev().map(|entry| entry.deed.names.clone()).collect()
 }
 
 #[test]

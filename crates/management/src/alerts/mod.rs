@@ -154,7 +154,7 @@ impl Teller {
         for entry in newer.into_iter().rev() {
             self.last_change = entry.number;
             let (time_ms, array) = (entry.deed.time_ms, array.to_owned());
-            let event = Event { news: News::Changed(entry), time_ms, array };
+            let event = Event { news: News::Changed((*entry).clone()), time_ms, array };
             self.notifier.tell(&Arc::new(event));
         }
     }

@@ -94,7 +94,7 @@ impl Event {
         });
         let part = match self.news.clone() {
             News::Opened(alert) | News::Closed(alert) => ("alert", json!(Alert::from(alert))),
-            News::Changed(entry) => ("change", json!(AuditEntry::from(entry))),
+            News::Changed(entry) => ("change", json!(AuditEntry::from(&entry))),
             News::Test => return value,
         };
         value[part.0] = part.1;
