@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use front::Mailbox;
+use parking_lot::{Condvar, Mutex};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use store::{Next, ReadAhead, Store, StoreError};
 use sys::attendant::{Attendant, Bell, LOOK_INTERVAL};
@@ -17,25 +18,34 @@ use sys::{FileDisk, Preparer};
 use super::ServeOptions;
 use super::shared::Shared;
 
-/// Stops the front end. Cheap to clone.
+/// Ends the front end. Cheap to clone.
 #[derive(Clone)]
 pub struct Shutdown {
     mailboxes: Arc<Vec<Arc<Mailbox>>>,
-    triggered: Arc<AtomicBool>,
+    requested: Arc<(Mutex<bool>, Condvar)>,
 }
 
 impl Shutdown {
     pub(super) fn new(mailboxes: Arc<Vec<Arc<Mailbox>>>) -> Self {
-        Self { mailboxes, triggered: Arc::default() }
+        Self { mailboxes, requested: Arc::default() }
     }
 
-    /// Lets all front ends finish what is in progress, and [`super::run`] return. Once is enough.
+    /// Makes [`super::run`] end: all front ends finish what is in progress. Once is enough.
     pub fn trigger(&self) {
-        if !self.triggered.swap(true, Ordering::AcqRel) {
-            for mailbox in self.mailboxes.iter() {
-                mailbox.stop();
-            }
-        }
+        let (is_requested, changed) = &*self.requested;
+        *is_requested.lock() = true;
+        changed.notify_all();
+    }
+
+    /// Waits until the end is requested.
+    pub(super) fn wait(&self) {
+        let (is_requested, changed) = &*self.requested;
+        changed.wait_while(&mut is_requested.lock(), |is_requested| !*is_requested);
+    }
+
+    /// Lets all front ends finish what is in progress, and accept no new commands.
+    pub(super) fn stop_front_ends(&self) {
+        self.mailboxes.iter().for_each(|mailbox| mailbox.stop());
     }
 }
 

@@ -256,15 +256,22 @@ pub fn run(mut options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(),
         observer: Observer::new(shared.clone()),
         shutdown: shared.shutdown.clone(),
     });
+    shared.shutdown.wait();
+    let gives_way = options.pair.is_some_and(|pair| pair.gives_way.load(Ordering::Acquire));
+    let mut background = Some((optimizer, scrubber, accountant, attendants, preparers));
+    if gives_way {
+        // First, because hosts are still served: a checkpoint under load takes half a second.
+        drop(background.take());
+    }
+    shared.shutdown.stop_front_ends();
     threads.join();
     supervisor::tell_stopping();
     drop(watchdog);
-    drop((signals, saver, optimizer, scrubber, accountant, attendants, preparers));
+    drop((signals, saver, background));
     // Once nothing is being saved of which hosts must be notified.
     controllers::hand_over(&shared);
     drop(link);
     // The other controller has followed the log, and waits.
-    let gives_way = options.pair.is_some_and(|pair| pair.gives_way.load(Ordering::Acquire));
     if gives_way && options.store.answers_are_durable() {
         return Ok(());
     }

@@ -17,6 +17,8 @@ use store::{Follower, Following, OpenOptions};
 
 /// The interval for checking whether there is more to follow.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// The same while the log grows: this controller would still have to read as much in a takeover.
+const BUSY_INTERVAL: Duration = Duration::from_millis(10);
 /// The time until it retries after a failure: the pool may not exist yet, or the checkpoint was
 /// replaced while it was read.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -112,11 +114,13 @@ enum Ended {
 
 fn follow_one(mut follower: Follower, ends: &Receiver<()>, failures: &mut u32) -> Ended {
     loop {
+        let records_before = follower.records();
         let wait = match follower.follow() {
             Ok(Following::Behind) => Duration::ZERO,
             Ok(Following::Current) => {
                 *failures = 0;
-                LOOK_INTERVAL
+                let is_busy = follower.records() > records_before;
+                if is_busy { BUSY_INTERVAL } else { LOOK_INTERVAL }
             }
             Ok(Following::Overtaken) => return Ended::Overtaken,
             Err(error) => return Ended::Failed(error.to_string()),
