@@ -33,7 +33,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
         },
     );
     report.check("the last controller can't be stopped or switched", || {
-        for (verb, why) in [("stop", "only one that runs"), ("switch", "was stopped")] {
+        for (verb, why) in [("stop", "only one that is running"), ("switch", "was stopped")] {
             let name = (verb == "stop").then_some("ct0");
             let verb: Vec<&str> = ["controller", verb].into_iter().chain(name).collect();
             let refused = array.try_verb(&verb)?;

@@ -29,7 +29,7 @@ pub enum RangeError {
     )]
     SpaceResolution,
     /// The end is not after the start.
-    #[error("The end is not behind the start.")]
+    #[error("The end is not after the start.")]
     Backwards,
     /// There would be too many steps.
     #[error("That is more than {0} samples: ask for a coarser resolution.")]

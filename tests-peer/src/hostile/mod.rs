@@ -85,7 +85,7 @@ impl Taken {
 
     /// Returns an error if more is in use than before, when no session was open.
     fn compare(&self, array: &Array) -> Result<()> {
-        let grown = array.peak_kib()? - self.peak_kib;
+        let grown = array.peak_kib()?.saturating_sub(self.peak_kib);
         ensure!(grown < GROWTH_KIB, "the array's memory grew by {} MiB", grown >> 10);
         let wait = Instant::now();
         loop {

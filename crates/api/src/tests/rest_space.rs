@@ -164,11 +164,11 @@ async fn space_is_listed_over_time() {
     world.made("connections?host_names=y&volume_names=d", None).await;
     assert_eq!(world.samples("hosts/space?names=y&start_time=0").await, []);
     for refused in ["resolution=30000", "resolution=1000", "start_time=9&end_time=9"] {
-        let told = world.told(&format!("volumes/space?{refused}")).await;
-        assert!(told.contains("resolution of space") || told.contains("not behind"), "{told}");
+        let why = world.reported(&format!("volumes/space?{refused}")).await;
+        assert!(why.contains("resolution of space") || why.contains("not after"), "{why}");
     }
-    let told = world.told("volumes/space?names=nobody&start_time=0").await;
-    assert!(told.contains("does not exist"), "{told}");
+    let why = world.reported("volumes/space?names=nobody&start_time=0").await;
+    assert!(why.contains("does not exist"), "{why}");
 }
 
 #[tokio::test]
@@ -203,5 +203,5 @@ async fn space_over_time_is_that_of_containers_and_of_the_array_too() {
         assert_eq!((&item["capacity"], &item["space"]["system"]), (&json!(GIB), &json!(GIB)));
         assert_eq!(item["space"]["total_reduction"], 1.0, "{query}: {page}");
     }
-    assert!(world.told("arrays/space?names=other&start_time=0").await.contains("not exist"));
+    assert!(world.reported("arrays/space?names=other&start_time=0").await.contains("not exist"));
 }
