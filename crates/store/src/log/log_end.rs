@@ -7,22 +7,26 @@
 //! the segment and the next one. In a planned switch the previous owner knows the end, and nothing
 //! needs to be searched: see [`crate::LogEnd`].
 
-use format::Place;
 use format::log::LogPosition;
 
 use crate::log::log_reader::LogReader;
+use crate::log::replay::search_behind;
 
 impl LogReader<'_> {
     /// Returns whether no later record is stored where the search for the one at `end`, or for a
-    /// proof that it was flushed, would begin. Returns `false` if that is not certain: because
-    /// blocks are unreadable, or because the copies on several devices may differ.
+    /// proof that it was flushed, would begin. Returns `false` if that is not certain, because the
+    /// copies on several devices may differ.
     pub(super) fn is_end(&mut self, end: &LogPosition) -> bool {
         if self.end.as_ref() == Some(end) {
             return true;
         }
-        let is_end = self.reads_the_same_everywhere(end)
-            && self.has_none_after(end, (end.segment, end.block))
-            && self.has_none_after(end, (end.next_segment, 0));
+        let mut is_end = self.reads_the_same_everywhere(end);
+        if is_end {
+            search_behind(self, end, &mut |_| {
+                is_end = false;
+                true
+            });
+        }
         if is_end {
             self.end = Some(*end);
         }
@@ -37,16 +41,5 @@ impl LogReader<'_> {
         }
         let [here, next] = Self::places_of_copies(end);
         self.is_one_in_all_ways(&here, true) && self.is_one_in_all_ways(&next, false)
-    }
-
-    /// Returns whether all blocks of a segment, from one on, can be read, and none begins a record
-    /// after `end`.
-    fn has_none_after(&mut self, end: &LogPosition, (segment, first): (u32, u32)) -> bool {
-        (first..self.medium.geometry().rows()).all(|block| {
-            match self.header_at(Place::of_block(segment, block)) {
-                Ok(header) => header.is_none_or(|header| header.lsn <= end.lsn),
-                Err(_) => false,
-            }
-        })
     }
 }

@@ -361,10 +361,13 @@ impl<'a> LogReader<'a> {
         }
     }
 
-    /// Returns the header of any record of this pool that begins at a place.
-    pub(super) fn header_at(&mut self, place: Place) -> Result<Option<RecordHeader>, StoreError> {
-        let block = place.offset_units / UNITS_PER_BLOCK;
-        Ok(self.bytes_at(place.segment, block)?.map(|(header, _)| header))
+    /// Returns the header of any record of this pool that begins at a block.
+    pub(super) fn header_at(
+        &mut self,
+        segment: u32,
+        block: u32,
+    ) -> Result<Option<RecordHeader>, StoreError> {
+        Ok(self.bytes_at(segment, block)?.map(|(header, _)| header))
     }
 
     /// Returns the header and entries of any record of this pool that begins at a block, with the

@@ -94,9 +94,7 @@ pub(crate) fn search_behind(
     while let Some((segment, first)) = search.pop() {
         for block in first..rows {
             // What can't be read proves nothing.
-            let Ok(Some(ReadRecord { header, .. })) = reader.record_at(segment, block) else {
-                continue;
-            };
+            let Ok(Some(header)) = reader.header_at(segment, block) else { continue };
             if header.lsn <= end.lsn {
                 continue;
             }
